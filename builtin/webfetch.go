@@ -14,6 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toolhost/toolhost/builtin/internal/document"
+	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/builtin/internal/web"
 	"github.com/toolhost/toolhost/guard"
@@ -66,7 +67,10 @@ var webFetchTool = declare(Tool[webFetchInput]{
 		if err != nil {
 			return Plan{}, err
 		}
-		f := webFetch{env: env, in: in, request: web.Request{URL: u, Caller: env.Principal, Web: env.Policy.Web(), Own: env.dialTask, OwnPort: env.taskListens}}
+		f := webFetch{env: env, in: in, request: web.Request{URL: u, Caller: env.Principal, Web: env.Policy.Web(), Own: env.dialTask, OwnPort: env.taskListens,
+			Header: func(ctx context.Context, f guard.Fetch, header http.Header) (func(string) string, error) {
+				return sandboxpool.WebHeader(ctx, env.Policy.Commands(), f.Host, f.Port, header)
+			}}}
 		if f.hop, _, err = f.request.Hop(u); err != nil {
 			return Plan{}, err
 		}

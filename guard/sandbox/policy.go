@@ -129,6 +129,9 @@ type Network struct {
 // A Secret is put into requests of commands that have its sentinel.
 type Secret = proxy.Secret
 
+// MinSecret is the length of the shortest secret.
+const MinSecret = proxy.MinSecret
+
 // A File is what commands read at the name of a file that exists.
 type File struct {
 	Path    string // of the host

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/publicsuffix"
 
 	"github.com/toolhost/toolhost/guard/credential"
@@ -21,6 +22,8 @@ type Mask struct {
 	InjectHosts []string `json:"injectHosts"`
 	// Body has the value put into forms, too, as clients of OAuth send them.
 	Body bool `json:"body"`
+	// Header is what WebFetch sends to the hosts, as "Authorization: Bearer $" with the value for $; "": nothing.
+	Header string `json:"header"`
 	// Extract is a regular expression whose group is a secret in a file; "": a built-in reader finds them.
 	Extract string `json:"extract"`
 	// File and Command say where the value of a variable is: in a file, or in the output of a command. If both are "",
@@ -48,6 +51,9 @@ func maskOf(e Entry) (m Mask, err error) {
 		if anybodys(host) {
 			return m, fmt.Errorf("the inject host %q would send it to hosts of anybody; name the hosts", host)
 		}
+	}
+	if name, value, ok := strings.Cut(m.Header, ": "); m.Header != "" && (!ok || !httpguts.ValidHeaderFieldName(name) || strings.Count(value, "$") != 1) {
+		return m, fmt.Errorf(`"header" is %q; a header such as "Authorization: Bearer $" is expected`, m.Header)
 	}
 	if m.Extract != "" {
 		if x, err := regexp.Compile(m.Extract); err != nil || x.NumSubexp() != 1 {

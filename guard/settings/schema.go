@@ -84,6 +84,7 @@ func (k *key) schema() *jsonschema.Schema {
 			if k.member == "path" {
 				property(entry, "extract", &jsonschema.Schema{Type: "string", Description: "A regular expression whose group is the secret."})
 			} else {
+				property(entry, "header", &jsonschema.Schema{Type: "string", Description: "What WebFetch sends to the hosts, with the value for $: \"Authorization: Bearer $\"."})
 				property(entry, "file", &jsonschema.Schema{Type: "string", Description: "The file that holds the value."})
 				property(entry, "command", &jsonschema.Schema{Type: "string", Description: "A command that the host runs, and that writes the value."})
 			}

@@ -59,8 +59,8 @@ func newCredentialGround(t *testing.T) *credentialGround {
 	}
 	host.Must(t, os.WriteFile(roots, all, 0o644))
 	g.env = append(host.CleanEnv(g.Home), "GITHUB_TOKEN="+realToken, "SSL_CERT_FILE="+roots)
-	g.Settings(t, fmt.Sprintf(`{"permissions": {"defaultMode": "bypassPermissions"}, "sandbox": {"network": {"allowedDomains": [%[1]q, %[2]q]},
-		"credentials": {"envVars": [{"name": "GITHUB_TOKEN", "mode": "mask", "injectHosts": [%[1]q]},
+	g.Settings(t, fmt.Sprintf(`{"permissions": {"defaultMode": "bypassPermissions"}, "web": {"allowPrivate": [%[1]q, %[2]q]}, "sandbox": {"network": {"allowedDomains": [%[1]q, %[2]q]},
+		"credentials": {"envVars": [{"name": "GITHUB_TOKEN", "mode": "mask", "injectHosts": [%[1]q], "header": "Authorization: Bearer $"},
 			{"name": "BY_COMMAND", "mode": "mask", "injectHosts": [%[1]q], "command": %[3]q}, {"name": "BY_FILE", "mode": "mask", "injectHosts": [%[1]q], "file": "~/token"},
 				{"name": "IN_ROOT", "mode": "mask", "injectHosts": [%[1]q], "file": %[4]q}, {"name": "NO_VALUE", "mode": "mask", "injectHosts": [%[1]q], "command": "false therealtokenofthe"}],
 			"files": [{"path": "~/.netrc", "mode": "mask", "injectHosts": [%[1]q]}, {"path": "~/.config/gh/hosts.yml", "mode": "mask", "injectHosts": [%[1]q]},
@@ -136,7 +136,7 @@ func TestAttackCredentials(t *testing.T) {
 		{`curl -sS -H "Authorization: Bearer $(sed -n 's/.*oauth_token: //p' ~/.config/gh/hosts.yml)" MINE/user`, "logged-in=true"},
 		{`curl -sS -H "Authorization: Bearer $(sed -n 's/t=//p' ~/own)" MINE/user; cat ~/own`, "u=seen"},
 		{`cat ~/.npmrc ~/.netrc; tac ~/.netrc`, "Permission denied"},
-		{`cat ~/token open/token; echo x >~/token; ls ~; tac open/token; cat /proc/self/root$HOME/token`, "ermission denied"},
+		{`f=$(echo token); cat ~/$f open/$f; echo x | tee ~/$f; ls ~; tac open/$f; cat /proc/self/root$HOME/$f`, "ermission denied"},
 		{`curl -sS -X TRACE -H "Authorization: Bearer $GITHUB_TOKEN" MINE/`, "no TRACE"},
 		{`curl -sS -r 0-,0- -H "Authorization: Bearer $GITHUB_TOKEN" MINE/`, "logged-in=true"},
 		{`curl -sSi --http1.1 -H "Connection: Upgrade" -H "Upgrade: h2c" -H "Authorization: Bearer $GITHUB_TOKEN" MINE/binary`, "logged-in=true"},
@@ -170,6 +170,24 @@ print(open(f).read())'`, "machine localhost"},
 		g.unseen("the result of "+row.command, text)
 		if strings.Contains(text, "false therealtoken") {
 			t.Errorf("%s: the command that writes a value is in %s", row.command, text)
+		}
+	}
+	for url, want := range map[string]string{"https://" + g.mine + "/user": "logged-in=true", "https://" + g.others + "/user": "logged-in=false"} {
+		text, _ := s.Try("WebFetch", host.Args{"url": url})
+		if !strings.Contains(text, want) && !strings.Contains(text, "401") {
+			t.Errorf("WebFetch %s: %q is missing in\n%s", url, want, text)
+		}
+		if strings.Contains(text, "logged-in=true") != (want == "logged-in=true") {
+			t.Errorf("WebFetch %s: %s", url, text)
+		}
+		g.unseen("the result of WebFetch", text)
+	}
+	for _, path := range g.files { // the tools that read files on the host
+		for tool, input := range map[string]host.Args{"Read": {"file_path": path}, "Grep": {"pattern": "therealtoken", "path": path, "output_mode": "content"}} {
+			text, _ := s.Try(tool, input)
+			if g.unseen("the result of "+tool, text); !strings.HasSuffix(path, "npmrc") && !strings.Contains(text, "keys and credentials") && tool == "Read" {
+				t.Errorf("%s %s: %s", tool, path, text)
+			}
 		}
 	}
 	s.End()

@@ -3,8 +3,10 @@ package sandboxpool
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -37,6 +39,35 @@ func secrets(commands guard.Commands) (list []sandbox.Secret) {
 		})
 	}
 	return list
+}
+
+// WebHeader adds to a request of WebFetch, which goes to a host over TLS, the header of a masked variable for it. The
+// function that it returns takes the value out of what the host answers; it is nil if there is none.
+func WebHeader(ctx context.Context, commands guard.Commands, host, port string, header http.Header) (hide func(string) string, err error) {
+	if commands.Discard() { // plan mode
+		return nil, nil
+	}
+	all := secrets(commands)
+	for _, mask := range commands.MaskedVariables() {
+		i := slices.IndexFunc(all, func(s sandbox.Secret) bool { return s.Name == mask.Entry.Text && s.Serves(host, port) })
+		if i < 0 || mask.Header == "" {
+			continue
+		}
+		value, err := all[i].Value(ctx)
+		if err != nil || len(value) < sandbox.MinSecret { // why is for people: it names files and commands
+			return nil, fmt.Errorf("the credential %s cannot be used; toolhost credential test %[1]s shows a person why", mask.Entry.Text)
+		}
+		name, form, _ := strings.Cut(mask.Header, ": ")
+		header.Set(name, strings.Replace(form, "$", value, 1))
+		before := hide
+		hide = func(text string) string {
+			if before != nil {
+				text = before(text)
+			}
+			return all[i].Hide(value, text)
+		}
+	}
+	return hide, nil
 }
 
 // Masked returns the secret of a variable of a server.

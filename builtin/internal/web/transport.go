@@ -110,6 +110,12 @@ func (c *Client) exchange(ctx context.Context, r *Request, f guard.Fetch, u *url
 	req.Header.Set("Accept", accepted)
 	req.Header.Set("Accept-Encoding", "gzip")
 	req.Header.Set("User-Agent", c.userAgent(r))
+	var hide func(text string) string
+	if u.Scheme == "https" && !f.Own && r.Header != nil {
+		if hide, err = r.Header(ctx, f, req.Header); err != nil {
+			return err
+		}
+	}
 	got, err := transport.RoundTrip(req)
 	if err != nil {
 		return err
@@ -118,6 +124,14 @@ func (c *Client) exchange(ctx context.Context, r *Request, f guard.Fetch, u *url
 	body, err := readBody(got)
 	if err != nil {
 		return err
+	}
+	if hide != nil {
+		body = []byte(hide(string(body)))
+		for _, values := range got.Header {
+			for i := range values {
+				values[i] = hide(values[i])
+			}
+		}
 	}
 	resp.URL, resp.Status, resp.Header, resp.Body = u, got.StatusCode, got.Header, body
 	return nil

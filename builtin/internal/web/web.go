@@ -82,6 +82,9 @@ type Request struct {
 	Own func(ctx context.Context, port string) (net.Conn, error)
 	// OwnPort reports whether Own reaches a port.
 	OwnPort func(port string) bool
+	// Header adds credentials to the header of a request over TLS. It returns what takes them out of the answer; nil if
+	// it has added none. Nil: there are none.
+	Header func(ctx context.Context, f guard.Fetch, header http.Header) (hide func(text string) string, err error)
 }
 
 // A Response is the answer of a server.

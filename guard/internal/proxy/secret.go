@@ -58,8 +58,15 @@ type secrets struct {
 	found *finder             // of what is replaced in responses
 }
 
-// serves reports whether a host gets a secret over TLS at a port.
-func (s *Secret) serves(host, port string) bool {
+// Hide returns a text with sentinels in the place of a value of the secret, however it is spelt.
+func (s *Secret) Hide(value, text string) string {
+	known := &secrets{known: map[string][]string{s.Sentinel: {value}}}
+	known.collect()
+	return known.found.hide(text)
+}
+
+// Serves reports whether a host gets a secret over TLS at a port.
+func (s *Secret) Serves(host, port string) bool {
 	return slices.ContainsFunc(s.Hosts, func(pattern string) bool {
 		if _, own := splitPattern(pattern); own == "" && port != "443" {
 			return false
@@ -71,7 +78,7 @@ func (s *Secret) serves(host, port string) bool {
 // injects reports whether requests to a host are read, and whether over TLS, too.
 func (s *secrets) injects(host, port string) (plain, overTLS bool) {
 	for i := range s.all {
-		overTLS = overTLS || s.all[i].serves(host, port)
+		overTLS = overTLS || s.all[i].Serves(host, port)
 		plain = plain || namesAny(s.all[i].Hosts, host)
 	}
 	return plain || overTLS, overTLS

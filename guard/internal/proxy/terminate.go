@@ -290,7 +290,7 @@ func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, &refusedError{host: s.to.address(), why: "the connection was opened to it, and the request asks for " + quoteHost(r.Host)})
 		return
 	}
-	req := &request{Request: r, secrets: &p.secrets, may: func(secret *Secret) bool { return s.secure && secret.serves(s.to.host, s.to.port) }}
+	req := &request{Request: r, secrets: &p.secrets, may: func(secret *Secret) bool { return s.secure && secret.Serves(s.to.host, s.to.port) }}
 	if secret := req.stray(); secret != nil {
 		s.refuse(w, straying(secret, s.to.address(), s.secure))
 		return
