@@ -143,12 +143,7 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 			if list != maskedVars || untested {
 				return nil
 			}
-			m := settings.Mask{Entry: settings.Entry{Text: env}, InjectHosts: hosts, File: file, Command: command}
-			if err := testMask(cmd.Context(), cmd.OutOrStdout(), m); err != nil {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "it does not work yet: %s\n", sanitized(err.Error()))
-				return err
-			}
-			return nil
+			return tryMask(cmd, settings.Mask{Entry: settings.Entry{Text: env}, InjectHosts: hosts, File: file, Command: command})
 		},
 	}
 	cmd.Flags().StringVar(&env, "env", "", "the `NAME` of the variable that holds the token (default: that of the service)")
@@ -158,6 +153,15 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 	cmd.Flags().StringVar(&login, "ssh", "", "a `USER@HOST` as whom commands log in by SSH with the keys of your agent, and nowhere else")
 	cmd.Flags().BoolVar(&untested, "no-test", false, "send no request")
 	return cmd
+}
+
+// tryMask tests a new mask. That it does not work is no error: the token may come later.
+func tryMask(cmd *cobra.Command, m settings.Mask) error {
+	err := testMask(cmd.Context(), cmd.OutOrStdout(), m)
+	if err != nil {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "it does not work yet: %s\n", sanitized(err.Error()))
+	}
+	return err
 }
 
 // permitLogin lets commands log in by SSH.

@@ -68,7 +68,7 @@ type Policy struct {
 	// Files lists what commands read in the place of the host's files, even if these are masked. They cannot write it.
 	// Only Namespaces mounts it; elsewhere the files are denied.
 	Files []File
-	// SSH is the SSH agent of commands, which the sandbox closes; nil: they have none. Only Namespaces has one.
+	// SSH is the SSH agent of commands, which outlives the sandbox; nil: they have none. Only Namespaces serves it.
 	SSH *sshagent.Agent
 	// Network holds the rules on connections of commands. The zero value lets them reach only each other.
 	Network Network

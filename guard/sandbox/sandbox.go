@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
-	"github.com/toolhost/toolhost/guard/sshagent"
 )
 
 // Options says how to start a sandbox. The zero value suits a program that
@@ -121,8 +120,7 @@ type Sandbox struct {
 	// connecting returns the gate of the command that has a connection, the programs down to the one that made it, and
 	// that program. It reports false if none is found. Nil: connections are not told apart.
 	connecting func(from, to netip.AddrPort) (gate *HostGate, chain []string, program Program, ok bool)
-	sockets    socketJudge     // or nil
-	ssh        *sshagent.Agent // or nil
+	sockets    socketJudge // or nil
 	env        []string
 	noOverlay  error
 	cached     []string // see [Sandbox.Cached]
@@ -301,9 +299,6 @@ func (s *Sandbox) Close() error {
 		}
 		if s.outside != nil {
 			s.outside()
-		}
-		if s.ssh != nil {
-			s.ssh.Close()
 		}
 		if s.sockets != nil {
 			s.sockets.close()

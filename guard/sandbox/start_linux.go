@@ -57,8 +57,8 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(p), noOverlay: n.noOverlay, cached: n.cached}
 	s.connectBy(k, n.judged, cannot)
 	if p.SSH != nil && k != nil {
-		s.ssh, s.env = p.SSH, append(s.env, "SSH_AUTH_SOCK="+p.SSH.Path())
-		s.ssh.Serve(func(pid int, d sshagent.Destination, refused string) { s.loggedIn(n, k, pid, d, refused) })
+		s.env = append(s.env, "SSH_AUTH_SOCK="+p.SSH.Path())
+		p.SSH.Serve(func(pid int, d sshagent.Destination, refused string) { s.loggedIn(n, k, pid, d, refused) })
 	}
 	if noMasks != nil {
 		s.report.Why = append(s.report.Why, fmt.Sprintf("%s: masked credentials are denied: %v.", s.report.Backend, noMasks))

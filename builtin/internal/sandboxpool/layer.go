@@ -91,8 +91,11 @@ func openLayers(c *Sandbox, agent *Agent) (list []sandbox.Private, err error) {
 	return list, nil
 }
 
-// unlock gives up the locks of layers and of overlays.
+// unlock gives up the locks of layers and of overlays, and the SSH agent.
 func (c *Sandbox) unlock() {
+	if c.ssh != nil {
+		_ = c.ssh.Close()
+	}
 	for _, lock := range c.locks {
 		_ = lock.Close()
 	}

@@ -13,6 +13,7 @@ import (
 // private prepares the private directories of the caller for a sandbox that is about to start. Without a usable state
 // directory there are none, and commands see the directories of the host read-only.
 func (cs *Pool) private(c *Sandbox) []sandbox.Private {
+	c.logIn(cs) // its socket lies in one
 	var list []sandbox.Private
 	for _, place := range c.policy.Commands().Private() {
 		_, _, err := place.Sync(c.view())

@@ -55,12 +55,6 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 			c.unlock()
 		}
 	}()
-	c.logIn(cs)
-	defer func() {
-		if c.ssh != nil && (err != nil || c.box.Report().Backend != sandbox.Namespaces) {
-			c.ssh.Close()
-		}
-	}()
 	c.pin()
 	c.denied.count(c.paths.Denied) // before their names are looked for
 	c.denied.countMasked(c.paths.Masked)
