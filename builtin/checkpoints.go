@@ -235,9 +235,8 @@ func (m *commandMark) beginRoots(ctx context.Context, roots []string) {
 		}
 		mark := t.Begin(ctx)
 		m.roots = append(m.roots, rootMark{root, t, mark})
-		if files, partial := mark.Partial(); partial && m.env.Progress != nil {
-			m.env.Progress(fmt.Sprintf("%s is not read whole yet, only %s: what this command changes elsewhere in it cannot be taken back.",
-				root, count(files, "file")))
+		if unread := mark.Unread(); unread != "" && m.env.Progress != nil {
+			m.env.Progress(unread)
 		}
 	}
 }

@@ -1,9 +1,11 @@
 // Package checkpoint determines which files below a root change while a command runs, and keeps their old content.
 //
 // A [Tracker] reads every file of its root once, in the background: the base. From then on the system announces
-// changes ([walk.Queue]), so a command that changes k files costs O(k). Content from before a change comes from git's
-// pack files if its hash is that of an object there, else from a copy that was made when the base was read. git's
-// index is not used: the content is always hashed.
+// changes ([walk.Queue]), so a command that changes k files costs O(k). Directories that the system lets nobody watch are
+// listed again for each command. A command that begins before the base is complete is covered where it had been read.
+//
+// Content from before a change comes from git's pack files if its hash is that of an object there, else from a copy
+// that was made when the base was read. git's index is not used: the content is always hashed.
 //
 // Files in ignored directories are counted, not kept. Nothing in .git is examined. What Config.Hidden hides is never
 // read. Events do not name the writer of a change: a checkpoint holds everything that changed while the command ran.
@@ -30,7 +32,7 @@ const (
 	DefaultMaxFile = 64 << 20
 	// DefaultMaxBytes is how many bytes the copies of one root may take.
 	DefaultMaxBytes = 1 << 30
-	// DefaultMaxFiles is how many files a root may have.
+	// DefaultMaxFiles is how many files of a root are read. Commands may add as many.
 	DefaultMaxFiles = 200_000
 	// MaxIgnoredFile is the size in bytes of the largest single ignored file whose content is kept.
 	MaxIgnoredFile = 1 << 20
@@ -38,8 +40,6 @@ const (
 	DefaultWait = 2 * time.Second
 	// laterWait is how long a command waits for a base that an earlier command has waited for in vain.
 	laterWait = 50 * time.Millisecond
-	// endWait is how long the end of a command waits for a base that was incomplete when the command began.
-	endWait = time.Second
 	// beginTime and endTime bound a comparison before and after a command. What it does not reach is not covered.
 	beginTime, endTime = 500 * time.Millisecond, 10 * time.Second
 	// compactAfter is the number of changes from which the changes of one path are merged while a command runs.
@@ -86,7 +86,11 @@ type Tracker struct {
 	linked  bool   // a file with several names has changed
 	err     error  // why the root is not covered
 	pending []*dir // not read yet
-	buf     walk.Buffer
+	reading bool   // the base is incomplete; it stays so if the root has too many files
+	short   bool   // that was told
+	// unwatched are the directories of which no event announces changes.
+	unwatched map[*dir]bool
+	buf       walk.Buffer
 
 	events events
 	links  links
@@ -167,7 +171,7 @@ func (cfg Config) withDefaults() Config {
 // newTracker returns a Tracker that has read nothing.
 func newTracker(cfg Config, root *walk.Root, store *contents) *Tracker {
 	t := &Tracker{
-		cfg: cfg, ready: make(chan struct{}), events: newEvents(), moves: newMoves(), reposAt: map[walk.ID]string{}, mu: make(mutex, 1), compact: compactAfter,
+		cfg: cfg, ready: make(chan struct{}), events: newEvents(), moves: newMoves(), unwatched: map[*dir]bool{}, reading: true, reposAt: map[walk.ID]string{}, mu: make(mutex, 1), compact: compactAfter,
 		files: reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
 		top:   &dir{chain: parentRules(cfg.Root)},
 	}

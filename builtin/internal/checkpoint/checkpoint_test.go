@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -467,10 +468,68 @@ func TestBounds(t *testing.T) {
 	if len(r.Notes) != 1 || r.Notes[0] != "Of 1 of the changed files the content before is not kept." {
 		t.Errorf("notes: %q", r.Notes)
 	}
-	few := start(t, Config{Root: root, MaxFiles: 2})
-	r = few.Begin(t.Context()).End()
-	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "more than 2 files") {
-		t.Errorf("notes: %q", r.Notes)
+}
+
+// TestLarge: of a root with too many files those that are read are covered. That others are not is told before the
+// first command, by number.
+func TestLarge(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "mkdir d e; for i in 1 2 3 4; do echo $i >d/$i; echo $i >e/$i; done")
+	tr := start(t, Config{Root: root, MaxFiles: 4})
+	m := tr.Begin(t.Context())
+	if !strings.Contains(m.Unread(), "more than 4 files, of which 4 are read") {
+		t.Errorf("told: %q", m.Unread())
+	}
+	sh(t, root, "echo new >d/1; echo new >e/1; echo new >new")
+	r := m.End()
+	defer r.Close()
+	if got, e, d := summary(t, r), "changed e/1 \"1\\n\"\nnew new\n", "changed d/1 \"1\\n\"\nnew new\n"; got != e && got != d {
+		t.Errorf("changes:\n%s", got)
+	}
+	if again := tr.Begin(t.Context()); again.Unread() != "" || len(again.End().Notes) > 0 {
+		t.Errorf("told again: %q", again.Unread())
+	}
+}
+
+// TestPartial: a command that begins before all has been read is covered where it had been.
+func TestPartial(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "mkdir d; echo 1 >d/f; echo 1 >f")
+	tr := start(t, Config{Root: root})
+	tr.mu.Lock() // as if d had not been read yet
+	tr.ready, tr.reading = make(chan struct{}), true
+	d := tr.top.entries["d"].sub
+	d.entries, d.first, tr.pending = nil, scanBase, []*dir{d}
+	tr.mu.Unlock()
+	tr.cfg.Wait = time.Millisecond
+	m := tr.Begin(t.Context())
+	if !strings.HasPrefix(m.Unread(), "2 files of ") {
+		t.Errorf("told: %q", m.Unread())
+	}
+	sh(t, root, "echo 2 >d/f; echo 2 >f")
+	r := m.End()
+	defer r.Close()
+	if got := summary(t, r); got != "changed f \"1\\n\"\n" || len(r.Notes) != 1 {
+		t.Errorf("%s\n%q", got, r.Notes)
+	}
+}
+
+// TestUnwatched: directories that cannot be watched are examined for each command.
+func TestUnwatched(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "echo a >f; mkdir -p d/e; echo a >d/g")
+	tr := start(t, Config{Root: root})
+	tr.mu.Lock()
+	d := tr.top.entries["d"].sub
+	tr.queue.Remove(d.watch)
+	tr.unwatched[d] = true
+	tr.mu.Unlock()
+	m := tr.Begin(t.Context())
+	sh(t, root, "echo b >d/g; echo b >d/h; echo b >f; echo b >d/e/new")
+	r := m.End()
+	defer r.Close()
+	if got, want := summary(t, r), "new d/e/new\nchanged d/g \"a\\n\"\nnew d/h\nchanged f \"a\\n\"\n"; got != want {
+		t.Errorf("got %s want %s", got, want)
 	}
 }
 

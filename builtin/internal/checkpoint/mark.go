@@ -12,8 +12,8 @@ import (
 type Mark struct {
 	tracker *Tracker
 	start   uint64
-	partial bool // the base was incomplete
-	unsure  bool // what changed before may be taken for its changes
+	unread  string // what the base lacked, "" if it was complete
+	unsure  bool   // what changed before may be taken for its changes
 	head    string
 	ignored int   // count of the tracker at the beginning
 	saved   int64 // length of the base on disk at the beginning
@@ -21,15 +21,24 @@ type Mark struct {
 
 // Begin is called before a command starts. It waits for the base, at most as long as Config says.
 func (t *Tracker) Begin(ctx context.Context) *Mark {
-	m := &Mark{tracker: t, head: headOf(t.cfg.Root), partial: !t.waitForBase(ctx)}
-	if m.partial || !t.mu.lockFor(ctx, beginTime) { // the reader of the base holds mu for as long as a directory takes
-		m.unsure = !m.partial
+	m := &Mark{tracker: t, head: headOf(t.cfg.Root)}
+	if !t.waitForBase(ctx) {
+		m.unread = fmt.Sprintf("%d files of %s had been read when this command began: what it changes elsewhere in it cannot be taken back",
+			t.read.Load(), t.cfg.Root)
+	}
+	if m.unread != "" || !t.mu.lockFor(ctx, beginTime) { // the reader of the base holds mu for as long as a directory takes
+		m.unsure = m.unread == ""
 		m.start = t.seq.Load()
 		t.events.begin(m)
 		m.saved = t.savedLength.Load()
 		return m
 	}
 	defer t.mu.Unlock()
+	if t.reading && t.err == nil && !t.short {
+		t.short = true
+		m.unread = fmt.Sprintf("%s has more than %d files, of which %d are read: what commands change elsewhere in it cannot be taken back. "+
+			"This is said once", t.cfg.Root, t.cfg.MaxFiles, t.read.Load())
+	}
 	m.unsure = !t.compare(beginTime)
 	m.start = t.seq.Load()
 	m.saved = t.flushLog()
@@ -55,25 +64,13 @@ func (t *Tracker) waitForBase(ctx context.Context) bool {
 	return false
 }
 
-// Partial returns how many files were read before the command began, and whether others were left.
-func (m *Mark) Partial() (files int, partial bool) {
-	return int(m.tracker.read.Load()), m.partial
-}
+// Unread says what of the root had not been read when the command began, and is not covered; "" if all had been.
+func (m *Mark) Unread() string { return m.unread }
 
 // End is called when the command has ended, also if its call was cancelled. It takes no longer than about twice
 // endTime. The caller closes the report.
 func (m *Mark) End() *Report {
 	t := m.tracker
-	if m.partial {
-		wait := time.NewTimer(endWait)
-		defer wait.Stop()
-		select {
-		case <-t.ready:
-		case <-wait.C:
-			t.events.end(m)
-			return &Report{Notes: []string{"The workspace had not been read when the command ended: its changes are not kept."}}
-		}
-	}
 	if !t.mu.lockFor(context.Background(), endTime) {
 		t.events.end(m)
 		return &Report{Notes: []string{"The workspace was being compared for another command for too long: changes of this one are not kept."}}
@@ -108,7 +105,7 @@ func (t *Tracker) since(m *Mark) []Change {
 			continue
 		}
 		c := l.change
-		if l.unsure && m.partial {
+		if l.unsure && m.unread != "" {
 			c.Why, c.source = "it was read only after the command had begun", source{}
 		}
 		if i, ok := at[c.Path]; ok {
@@ -135,8 +132,8 @@ const maxNamed = 3
 // notes returns texts on what was not covered.
 func (t *Tracker) notes(m *Mark, changes []Change) []string {
 	var notes []string
-	if m.partial {
-		notes = append(notes, "The command began before the workspace had been read: changes that it made before are missing here.")
+	if m.unread != "" {
+		notes = append(notes, m.unread)
 	}
 	if m.unsure {
 		notes = append(notes, "Comparing the workspace before the command took too long: changes made before it may be among these.")

@@ -184,14 +184,14 @@ func (l *baseLog) tree(d *dir) {
 
 // A Begun is where a command began in the base on disk.
 type Begun struct {
-	Length  int64  `json:"length"`            // of the log
-	Partial bool   `json:"partial,omitempty"` // the base was incomplete
-	Head    string `json:"head,omitempty"`    // of git
+	Length int64  `json:"length"`           // of the log
+	Unread string `json:"unread,omitempty"` // of [Mark.Unread]
+	Head   string `json:"head,omitempty"`   // of git
 }
 
 // Saved returns what the next process needs to settle the command, if this one is killed. ok is false if the base is
 // not on disk.
-func (m *Mark) Saved() (b Begun, ok bool) { return Begun{m.saved, m.partial, m.head}, m.saved > 0 }
+func (m *Mark) Saved() (b Begun, ok bool) { return Begun{m.saved, m.unread, m.head}, m.saved > 0 }
 
 // Settle reports the changes of a command whose process was killed: cfg.Dir is the directory of its Tracker. The
 // caller closes the report.
@@ -213,7 +213,7 @@ func Settle(cfg Config, b Begun) (*Report, error) {
 		end()
 		return nil, err
 	}
-	m := &Mark{tracker: t, partial: b.Partial, head: b.Head}
+	m := &Mark{tracker: t, unread: b.Unread, head: b.Head}
 	t.events.begin(m)
 	r := m.End()
 	r.end = end

@@ -65,14 +65,17 @@ func (t *Tracker) readBase(ctx context.Context) {
 func (t *Tracker) readNext() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.pending) == 0 || t.err != nil {
+	if t.err != nil || t.count >= t.cfg.MaxFiles || len(t.pending) == 0 {
 		t.pending = nil
 		return false
 	}
 	d := t.pending[len(t.pending)-1]
 	t.pending = t.pending[:len(t.pending)-1]
 	t.pending = append(t.pending, t.list(d)...)
-	if len(t.pending) == 0 && t.saved != nil {
+	if len(t.pending) == 0 {
+		t.reading = false
+	}
+	if t.saved != nil {
 		t.saved.whole = t.saved.length
 	}
 	t.flushLog()
@@ -138,24 +141,26 @@ func (t *Tracker) list(d *dir) (subs []*dir) {
 	return subs
 }
 
-// watch adds a watch on a directory. If not all directories can be watched, everything is compared after each command.
+// watch adds a watch on a directory. One that cannot be watched is listed again for each command.
 func (t *Tracker) watch(d *dir, fd int) {
 	n := t.events.watching()
 	if t.queue == nil || d.ignored && n >= maxIgnoredWatches { // its changes are not counted
 		return
 	}
-	id, err := t.queue.Add(fd)
-	if err != nil || n >= maxWatches {
-		t.closeQueue()
-		return
+	if d.watch != 0 || n < maxWatches {
+		if id, err := t.queue.Add(fd); err == nil {
+			t.events.watch(id, d)
+			delete(t.unwatched, d)
+			return
+		}
 	}
-	t.events.watch(id, d)
+	t.unwatched[d] = true
 }
 
 // maxWatches is how many directories of one root are watched; ignored ones are watched only below maxIgnoredWatches.
-// Each takes about 1 KiB of the kernel's memory; Linux allows a user 65,536 or more.
+// Each takes about 1 KiB of the kernel's memory; Linux allows a user 65,536, or more where there is much memory.
 const (
-	maxWatches        = 50_000
+	maxWatches        = 100_000
 	maxIgnoredWatches = 10_000
 )
 
@@ -190,6 +195,7 @@ func (t *Tracker) compare(atMost time.Duration) bool {
 func (t *Tracker) compareRounds() {
 	if t.queue != nil {
 		t.drain(t.queue)
+		t.listUnwatched()
 	}
 	for range maxRounds {
 		dirty, overflow := t.events.take()
@@ -210,6 +216,15 @@ func (t *Tracker) compareRounds() {
 		}
 		if t.queue != nil {
 			t.drain(t.queue)
+		}
+	}
+}
+
+// listUnwatched examines the directories of which no event announces changes.
+func (t *Tracker) listUnwatched() {
+	for d := range maps.Clone(t.unwatched) {
+		for _, sub := range t.list(d) {
+			t.listAll(sub)
 		}
 	}
 }
@@ -245,10 +260,13 @@ func (t *Tracker) compareDirs(dirty map[*dir]map[string]bool) {
 	}
 }
 
-// listKnown examines everything in a directory again.
+// listKnown examines everything in a directory again, but for what the reader of the base has not listed.
 func (t *Tracker) listKnown(d *dir) {
 	var known func(d *dir)
 	known = func(d *dir) {
+		if d.entries == nil && d.first == scanBase && t.reading {
+			return
+		}
 		for _, sub := range t.list(d) {
 			t.listAll(sub)
 		}
@@ -363,8 +381,8 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 		if why == scanBase {
 			t.read.Add(1)
 		}
-		if t.count > t.cfg.MaxFiles {
-			t.fail(fmt.Errorf("%w: it has more than %d files", ErrTooLarge, t.cfg.MaxFiles))
+		if t.count > 2*t.cfg.MaxFiles { // in one directory, or by commands
+			t.fail(fmt.Errorf("%w: it has more than %d files", ErrTooLarge, 2*t.cfg.MaxFiles))
 			return
 		}
 	}
@@ -412,6 +430,7 @@ func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 		if id, watched := t.events.forget(e.sub); watched && t.queue != nil {
 			t.queue.Remove(id)
 		}
+		delete(t.unwatched, e.sub)
 	} else {
 		t.count--
 		t.links.gone(d.rel+name, e, t.events.marked())

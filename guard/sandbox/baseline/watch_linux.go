@@ -18,8 +18,8 @@ import (
 // each command.
 const (
 	leastWatches = 1024
-	mostWatches  = 16_384
-	watchShare   = 8 // of what a user may have, one part in so many
+	mostWatches  = maxDirs
+	watchShare   = 4 // of what a user may have, one part in so many
 )
 
 // lookAgain is how often directories are examined while commands run, watched or not.
