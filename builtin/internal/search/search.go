@@ -65,7 +65,7 @@ type Config struct {
 	// are examined in each query. Default 65,536: a third of what Linux allows
 	// a user with some memory; each takes about 1 KiB of the kernel's.
 	MaxWatches int
-	// MaxMemory is how many bytes of indexes and, up to an eighth, of contents are kept of all
+	// MaxMemory is how many bytes of indexes and, up to a twentieth, of contents are kept of all
 	// roots together. Default 256 MiB; negative: none, only lists.
 	MaxMemory int64
 	// Idle is after what time without a query all that is kept of a root is

@@ -22,7 +22,7 @@ const (
 	maxUses = 3
 	// textShare is the part of Config.MaxMemory that texts may take: 1/textShare. If a text is not kept, it is read
 	// again, which takes about 10 µs; if an index is not kept, every query reads every file.
-	textShare = 8
+	textShare = 20
 	// maxShare is the part of maxTexts that one text may take: 1/maxShare.
 	maxShare = 16
 )
