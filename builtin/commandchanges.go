@@ -29,10 +29,14 @@ func pathChange(root string, report *checkpoint.Report, c checkpoint.Change) his
 	for _, name := range c.Links {
 		links = append(links, filepath.Join(root, name))
 	}
-	return history.PathChange{
-		Links: links, Path: filepath.Join(root, c.Path), Before: node(c.Before), After: node(c.After), Lost: c.Why, Target: c.After.Link,
+	p := history.PathChange{
+		Links: links, Path: filepath.Join(root, c.Path), Before: node(c.Before), After: node(c.After), Lost: c.Why,
 		Content: func() ([]byte, error) { return report.Content(c) },
 	}
+	if c.After.Kind == checkpoint.Link {
+		p.Now = [][]byte{[]byte(c.After.Link)}
+	}
+	return p
 }
 
 func node(s checkpoint.State) history.Node {

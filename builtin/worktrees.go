@@ -307,7 +307,11 @@ func recorded(top string, m *worktree.Merge) (changes []history.PathChange, err 
 		if mode := m.Mode(c); mode != 0 {
 			p.After.Mode = mode
 		} else if c.Staged != "" {
-			p.Target, err = os.Readlink(c.Staged)
+			target, err := os.Readlink(c.Staged)
+			if err != nil {
+				return nil, err
+			}
+			p.Now = [][]byte{[]byte(target)}
 		}
 		p.Content = func() ([]byte, error) { return history.ContentAt(p.Path, p.Before) }
 		changes = append(changes, p)

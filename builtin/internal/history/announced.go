@@ -186,7 +186,11 @@ func (j *journal) recordAll(s *Store, c Change, changes []PathChange, but []stri
 		})
 	}
 	err = record()
-	for isFull(err) && s.Shrink(but...) {
+	size := int64(0)
+	for _, p := range changes {
+		size += p.Before.Size + p.After.Size
+	}
+	for isFull(err) && s.worthwhile(size) && s.Shrink(but...) {
 		err = record()
 	}
 	return full, err

@@ -32,11 +32,12 @@ type PathChange struct {
 	Before, After Node
 	Lost          string // why what stood there before cannot be restored; "" if it can
 	Content       func() ([]byte, error)
-	Target        string    // of the link that is there now
+	Now           [][]byte  // the content of After in pieces, if it is to be kept; nil: it is not
 	From, To      time.Time // of [Change]
 	Links         []string  // of [Change]
 
-	at location // where the content of After is kept, if it is
+	at    location // where the content of After is kept, if it is
+	known bool     // Content returns what Before says
 }
 
 // Record journals the changes of a command as one entry, and returns those that are its own: see [Store.own]. It
@@ -88,14 +89,17 @@ func (j *journal) record(c Change, changes []PathChange) (full bool, err error) 
 	return j.add(records, number, end)
 }
 
-// keep stores the content from before at a path. Content that cannot be read is not kept; errors are those of the
-// journal.
+// keep stores the contents of a change: first that from before, where the last change will have put it.
 func (j *journal) keep(r *record, p PathChange) (err error) {
-	if p.Target != "" {
-		if r.at[1], err = j.packs.put(r.After, [][]byte{[]byte(p.Target)}, j.cfg.Sync); err != nil {
-			return err
-		}
+	if err = j.keepBefore(r, p); err == nil && p.Now != nil && !r.After.IsZero() && r.After.Size <= j.cfg.MaxFile {
+		r.at[1], err = j.packs.put(r.After, p.Now, j.cfg.Sync)
 	}
+	return err
+}
+
+// keepBefore stores the content from before at a path. Content that cannot be read is not kept; errors are those of
+// the journal.
+func (j *journal) keepBefore(r *record, p PathChange) (err error) {
 	if r.Lost != "" || r.Before.IsZero() {
 		return nil
 	}
@@ -109,7 +113,7 @@ func (j *journal) keep(r *record, p PathChange) (err error) {
 		}
 	}
 	content, err := p.Content()
-	if err == nil && BlobOf(content) != r.Before {
+	if err == nil && !p.known && BlobOf(content) != r.Before {
 		err = errors.New("the copy is not what was there")
 	}
 	if err != nil {
@@ -118,4 +122,20 @@ func (j *journal) keep(r *record, p PathChange) (err error) {
 	}
 	r.at[0], err = j.packs.put(r.Before, [][]byte{content}, j.cfg.Sync)
 	return err
+}
+
+// add adds the line of an entry. number and end are those of the packs from before its contents were put. It reports whether enough
+// has been added to tidy the journal. Callers hold the lock.
+func (j *journal) add(records []record, number int, end int64) (full bool, err error) {
+	line, err := encode(records)
+	if err == nil {
+		err = j.append(line)
+	}
+	if err != nil {
+		j.packs.rollback(number, end)
+		return false, err
+	}
+	j.packs.close()
+	j.since += len(records)
+	return j.since >= max(tidyAfter, j.kept/tidyPart) || j.packs.grown > 0 && j.packs.grown >= j.cfg.limit(j.packs.grown)/tidyShare, nil
 }

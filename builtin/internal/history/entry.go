@@ -3,23 +3,19 @@ package history
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 )
 
-// An Entry is a change that has begun. The caller ends it with Done or Failed; the next process settles an entry that
-// was not ended. A nil Entry is a change that could not be journalled and is made anyway: to end it does nothing.
+// An Entry is the change of one file that has begun. The caller ends it with Done or Failed; the next process settles an
+// entry that was not ended. A nil Entry is a change that could not be journalled and is made anyway: to end it does
+// nothing.
 type Entry struct {
-	store   *Store   // nil if nothing is journalled
-	journal *journal // of the principal
-	change  Change
-	lost    bool // what was there before is not kept
-	full    bool // the journal must be tidied
-	ended   atomic.Bool
+	all    *Announced // nil if nothing is journalled
+	change Change
+	ended  atomic.Bool
 }
 
 // Begin journals a change before it is made. The caller writes the file only after Begin has returned, and holds the
@@ -38,25 +34,26 @@ func (s *Store) Begin(c Change, before []byte, after ...[]byte) (*Entry, error) 
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	c.Path, c.Created, c.UndoOf = filepath.Clean(c.Path), before == nil && c.BeforeMode == 0, slices.Clone(c.UndoOf)
-	c.ID, c.Time, c.State, c.After, c.UndoneBy = shortID(), time.Now().UTC().Round(0), Pending, Blob{}, ""
+	c.Path, c.UndoOf, c.After, c.UndoneBy = filepath.Clean(c.Path), slices.Clone(c.UndoOf), Blob{}, ""
 	if before == nil {
 		c.Before = Blob{}
 	} else if c.Before.IsZero() || c.Before.Size != int64(len(before)) {
 		c.Before = BlobOf(before)
 	}
+	p := PathChange{Path: c.Path, Content: func() ([]byte, error) { return before, nil }, known: true}
 	if !c.Deleted && !c.AfterMode.IsDir() {
-		c.After = BlobOf(after...)
+		c.After, p.Now = BlobOf(after...), append([][]byte{}, after...)
 	}
-	e := &Entry{store: s, journal: s.journal(journalName(c.Principal)), change: c, lost: !c.Created && c.Before.Size > s.cfg.MaxFile}
-	err := e.begin(before, after)
-	for isFull(err) && s.worthwhile(c.Before.Size+c.After.Size) && s.Shrink() {
-		err = e.begin(before, after)
+	p.Before, p.After = c.before(), c.after()
+	c.Created = p.Before.IsAbsent()
+	all, err := announce(s, &c)
+	if err == nil {
+		err = all.add(c, []PathChange{p}, nil)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the change of %s could not be journalled, so there would be no undo: %w", c.Path, err)
+		return nil, fmt.Errorf("there would be no undo of %s: %w", c.Path, err)
 	}
-	return e, nil
+	return &Entry{all: all, change: c}, nil
 }
 
 func (c Change) check() error {
@@ -67,60 +64,6 @@ func (c Change) check() error {
 		return fmt.Errorf("a change of %q cannot be journalled: the path must be absolute", c.Path)
 	}
 	return nil
-}
-
-// begin records the entry with its owner, and writes it to the journal.
-func (e *Entry) begin(before []byte, after [][]byte) error {
-	j, id := e.journal, e.change.ID
-	if err := os.MkdirAll(j.dir, ownerDir); err != nil {
-		return err
-	}
-	if err := j.owners.begin(id, j.cfg.Sync); err != nil {
-		return errors.Join(err, j.owners.end(id))
-	}
-	err := j.locked(func() (err error) {
-		e.full, err = j.commit(record{Change: e.change, owner: j.owners.name}, before, after)
-		return err
-	})
-	if err != nil {
-		return errors.Join(err, j.owners.end(id))
-	}
-	return nil
-}
-
-// commit stores the contents of a change and adds the line that refers to them. It reports whether enough has been
-// added to tidy the journal. Callers hold the lock.
-func (j *journal) commit(r record, before []byte, after [][]byte) (full bool, err error) {
-	number, end := j.packs.number, j.packs.end
-	for i, c := range []struct {
-		blob    Blob
-		content [][]byte
-	}{{r.Before, [][]byte{before}}, {r.After, after}} { // the old content first, where the change before will have put it
-		if err == nil && !c.blob.IsZero() && c.blob.Size <= j.cfg.MaxFile {
-			r.at[i], err = j.packs.put(c.blob, c.content, j.cfg.Sync)
-		}
-	}
-	if err != nil {
-		j.packs.rollback(number, end)
-		return false, err
-	}
-	return j.add([]record{r}, number, end)
-}
-
-// add adds the line of an entry. number and end are those of the packs from before its contents were put. It is like
-// commit.
-func (j *journal) add(records []record, number int, end int64) (full bool, err error) {
-	line, err := encode(records)
-	if err == nil {
-		err = j.append(line)
-	}
-	if err != nil {
-		j.packs.rollback(number, end)
-		return false, err
-	}
-	j.packs.close()
-	j.since += len(records)
-	return j.since >= max(tidyAfter, j.kept/tidyPart) || j.packs.grown > 0 && j.packs.grown >= j.cfg.limit(j.packs.grown)/tidyShare, nil
 }
 
 // Change returns what was journalled; its ID is empty if nothing was.
@@ -136,43 +79,29 @@ func (e *Entry) Undoable() error {
 	switch {
 	case e == nil:
 		return errors.New("it could not be journalled")
-	case e.store == nil:
+	case e.all == nil:
 		return errors.New("no history is kept")
-	case e.lost:
-		return fmt.Errorf("its %d bytes are more than the %d that the history keeps of a file", e.change.Before.Size, e.store.cfg.MaxFile)
+	case e.all.Lost(e.change.Path) != "":
+		return errors.New(e.all.Lost(e.change.Path))
 	}
 	return nil
 }
 
 // Done records that the change was made. After an error the next start determines that from the file.
-func (e *Entry) Done() error { return e.end(nil) }
+func (e *Entry) Done() error { return e.end(true) }
 
 // Failed records that the change was not made: the file is unchanged. Errors are as for [Entry.Done].
-func (e *Entry) Failed() error {
-	return e.end(func() error {
-		line, err := entryLine{ID: e.change.ID, State: Failed}.encode()
-		if err != nil {
-			return err
-		}
-		return e.journal.append(line)
-	})
-}
+func (e *Entry) Failed() error { return e.end(false) }
 
-// end records how the change ended: write writes that to the index; nil means done. Only the first call has an effect.
-func (e *Entry) end(write func() error) (err error) {
-	if e == nil || e.store == nil || e.ended.Swap(true) {
+// end records how the change ended. Only the first call has an effect.
+func (e *Entry) end(done bool) error {
+	if e == nil || e.all == nil || e.ended.Swap(true) {
 		return nil
 	}
-	if write != nil {
-		err = e.journal.locked(write)
+	if !done {
+		e.all.Failed(e.change.Path)
 	}
-	if err == nil { // else it stays open
-		err = e.journal.owners.end(e.change.ID)
-	}
-	if e.full {
-		e.store.tidyLater(e.journal)
-	}
-	if err != nil {
+	if err := e.all.End(); err != nil {
 		return fmt.Errorf("the end of the change of %s could not be journalled: %w", e.change.Path, err)
 	}
 	return nil

@@ -115,7 +115,7 @@ func (s *Store) split(p PathChange, announced []record, c *Change) []PathChange 
 	var parts []PathChange
 	end := func(now Node, at time.Time) {
 		if !part.Before.same(now) {
-			part.After, part.To, part.at, part.Target = now, at, location{}, ""
+			part.After, part.To, part.at, part.Now = now, at, location{}, nil
 			parts = append(parts, part)
 		}
 	}
@@ -138,7 +138,7 @@ func (s *Store) split(p PathChange, announced []record, c *Change) []PathChange 
 		return []PathChange{p}
 	}
 	if !part.Before.same(p.After) {
-		part.After, part.at, part.Target = p.After, p.at, p.Target
+		part.After, part.at, part.Now = p.After, p.at, p.Now
 		parts = append(parts, part)
 	}
 	return parts
