@@ -7,7 +7,7 @@
 // Content from before a change comes from git's pack files if its hash is that of an object there, else from a copy
 // that was made when the base was read. git's index is not used: the content is always hashed.
 //
-// Files in ignored directories are counted, not kept. Nothing in .git is examined. What Config.Hidden hides is never
+// Files in ignored directories are counted, not kept. Nothing in a directory .git is examined. What Config.Hidden hides is never
 // read. Events do not name the writer of a change: a checkpoint holds everything that changed while the command ran.
 //
 // These changes are not detected: writes through a mapping that is still open, and through a hard link outside of the

@@ -216,7 +216,7 @@ func seq(n int) string {
 
 // TestLinksAndMoves: hard links, files that leave or enter ignored directories, and repositories that go are told.
 func TestLinksAndMoves(t *testing.T) {
-	const before = "git init -q; echo ig/ >.gitignore; mkdir -p ig/deep d; echo x >ig/x; echo y >ig/deep/y; echo a >a; ln a b; ln a d/c; echo z >z; git init -q n; echo 1 >n/f; "
+	const before = "git init -q; echo ig/ >.gitignore; mkdir -p ig/deep d; echo x >ig/x; echo y >ig/deep/y; echo a >a; ln a b; ln a d/c; echo z >z; git init -q n; echo 1 >n/f; mkdir s; echo gitdir: ../g >s/.git; "
 	for _, tt := range []struct{ name, command, want, note string }{
 		{"removed name", "rm b", "deleted b \"a\\n\" links a d/c\n", ""},
 		{"changed and removed", "chmod 600 a; rm a", "deleted a \"a\\n\" links b d/c\nchanged b \"a\\n\" 644 to 600 links a d/c\nchanged d/c \"a\\n\" 644 to 600 links a b\n", ""},
@@ -234,6 +234,7 @@ func TestLinksAndMoves(t *testing.T) {
 		{"repository", "rm -rf n", "deleted n\ndeleted n/f \"1\\n\"\n", `"n/.git" with`},
 		{"repository moved", "mv n m", "new m\nnew m/f\ndeleted n\ndeleted n/f \"1\\n\"\n", `"n/.git" is at "m/.git" now`},
 		{"its .git alone", "rm -rf n/.git", "", `"n/.git" with`},
+		{"submodule", "rm -rf s", "deleted s\ndeleted s/.git \"gitdir: ../g\\n\"\n", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := newRoot(t)

@@ -9,8 +9,10 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// What is in .git is not kept. A command that removes a repository, or moves it, is told what an undo will not bring
-// back.
+// What is in a directory .git is not kept. A command that removes a repository, or moves it, is told what an undo will
+// not bring back. A file .git, of a submodule or a linked work tree, is kept as any other.
+
+const gitName = ".git"
 
 // maxRepoFiles bounds how many files of a repository are counted.
 const maxRepoFiles = 100_000
@@ -71,7 +73,7 @@ func (t *Tracker) repoNotes(m *Mark) (notes []string) {
 	return notes
 }
 
-// countFiles counts the files in a directory, or 1 for a file.
+// countFiles counts the files in a directory.
 func countFiles(dir string) (n int) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {

@@ -108,7 +108,7 @@ func (t *Tracker) list(d *dir) (subs []*dir) {
 	delete(t.files.skipped, d.rel)
 	listed = slices.Clone(listed)
 	t.readRules(d, listed)
-	t.setRepo(d, slices.ContainsFunc(listed, func(l walk.Entry) bool { return l.Name == ".git" }))
+	t.setRepo(d, slices.ContainsFunc(listed, func(l walk.Entry) bool { return l.Name == gitName && l.Kind == walk.Dir }))
 	fresh := d.entries == nil
 	if fresh {
 		d.entries = make(map[string]*entry, len(listed))
@@ -254,7 +254,7 @@ func (t *Tracker) compareDirs(dirty map[*dir]map[string]bool) {
 		}
 	}
 	for d, names := range dirty {
-		if (names[ignore.GitIgnore] || names[".git"]) && !d.gone && !d.ignored {
+		if (names[ignore.GitIgnore] || names[gitName]) && !d.gone && !d.ignored {
 			t.listKnown(d)
 		}
 	}
@@ -281,7 +281,7 @@ func (t *Tracker) listKnown(d *dir) {
 
 // look compares the entry of a name with the base. It returns the directory to list, if any.
 func (t *Tracker) look(d *dir, name string, why scan) *dir {
-	if name == ".git" || d.entries == nil {
+	if d.entries == nil {
 		return nil
 	}
 	path := d.rel + name
@@ -297,6 +297,10 @@ func (t *Tracker) look(d *dir, name string, why scan) *dir {
 		return nil
 	case t.cfg.Hidden != nil && t.cfg.Hidden(t.cfg.Root+"/"+path, info):
 		t.remove(d, name, State{}, false)
+		return nil
+	}
+	if name == gitName && info.Kind == walk.Dir {
+		t.remove(d, name, State{}, true) // it was a file
 		return nil
 	}
 	ignored := d.ignored || !d.entries[name].covered() && d.chain.Match(path, info.Kind == walk.Dir) == ignore.Ignored
