@@ -16,7 +16,7 @@ import (
 
 // HistoryBounds says how much the history keeps, and which of some roots it does not cover.
 func HistoryBounds(roots []string) string {
-	text := fmt.Sprintf("at most %.1f MiB a caller and a quarter of what is free without it, %d days, %d MiB a file; of commands in workspaces of at most %d files",
+	text := fmt.Sprintf("at most %.1f MiB a caller and a quarter of what is free without it, %d days, %d MiB a file; of commands the first %d files of a workspace",
 		float64(history.DefaultQuota)/(1<<20), history.DefaultMaxAge/(24*time.Hour), history.DefaultMaxFile>>20, checkpoint.DefaultMaxFiles)
 	for _, root := range outermost(roots) {
 		if !tracked(root) {

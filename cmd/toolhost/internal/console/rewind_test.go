@@ -61,7 +61,7 @@ func (s *served) planOf(t *testing.T, rewind string) (plan, page string) {
 func TestRewindOnThePage(t *testing.T) {
 	s := serve(t, map[string]string{"a.txt": "one\n"})
 	rewind := s.changes(t)
-	if _, page := s.get(t, "/history"); !strings.Contains(page, "30 days, 64 MiB a file; of commands in workspaces of at most 200000 files") {
+	if _, page := s.get(t, "/history"); !strings.Contains(page, "30 days, 64 MiB a file; of commands the first 200000 files of a workspace") {
 		t.Errorf("the history does not say its bounds:\n%s", page)
 	}
 	plan, page := s.planOf(t, rewind)
