@@ -327,6 +327,9 @@ func removeMade(env *Env, files []history.FileUndo, failed map[string]error) {
 // undoes. If a directory of the path must be restored first, the path leads elsewhere until then; it is judged when
 // it is restored.
 func mayRestore(env *Env, f history.FileUndo, all []history.FileUndo) error {
+	if f.Expect.IsAbsent() && f.Restore.IsAbsent() {
+		return nil // perhaps with its directory, and a link stands there
+	}
 	entry, err := env.Policy.ResolveEntry(f.Path)
 	if err != nil || entry.Real() != f.Path && slices.ContainsFunc(all, func(dir history.FileUndo) bool {
 		return dir.Restore.Mode.IsDir() && strings.HasPrefix(f.Path, dir.Path+string(filepath.Separator))

@@ -51,7 +51,7 @@ func (s *Store) Begin(c Change, before []byte, after ...[]byte) (*Entry, error) 
 		err = all.add(c, []PathChange{p}, nil)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", c.Path, err)
 	}
 	return &Entry{all: all, change: c}, nil
 }
