@@ -1,14 +1,16 @@
 // Package checkpoint determines which files below a root change while a command runs, and keeps their old content.
 //
 // A [Tracker] reads every file of its root once, in the background: the base. From then on the system announces
-// changes ([walk.Queue]), so a command that changes k files costs O(k). Directories that the system lets nobody watch are
-// listed again for each command. A command that begins before the base is complete is covered where it had been read.
+// changes ([walk.Queue]), so a command that changes k files costs O(k). Directories for which there is no watch left
+// are listed again for each command. A command that begins before the base is complete is covered where it had been
+// read.
 //
 // Content from before a change comes from git's pack files if its hash is that of an object there, else from a copy
 // that was made when the base was read. git's index is not used: the content is always hashed.
 //
-// Files in ignored directories are counted, not kept. Nothing in a directory .git is examined. What Config.Hidden hides is never
-// read. Events do not name the writer of a change: a checkpoint holds everything that changed while the command ran.
+// Files in ignored directories are counted, not kept. Nothing in a directory .git is examined. What Config.Hidden
+// hides is never read. Events do not name the writer of a change: a checkpoint holds everything that changed while the
+// command ran.
 //
 // These changes are not detected: writes through a mapping that is still open, and through a hard link outside of the
 // root, or one that the command creates and removes.
@@ -171,7 +173,8 @@ func (cfg Config) withDefaults() Config {
 // newTracker returns a Tracker that has read nothing.
 func newTracker(cfg Config, root *walk.Root, store *contents) *Tracker {
 	t := &Tracker{
-		cfg: cfg, ready: make(chan struct{}), events: newEvents(), moves: newMoves(), unwatched: map[*dir]bool{}, reading: true, reposAt: map[walk.ID]string{}, mu: make(mutex, 1), compact: compactAfter,
+		cfg: cfg, ready: make(chan struct{}), mu: make(mutex, 1), compact: compactAfter, reading: true,
+		events: newEvents(), moves: newMoves(), unwatched: map[*dir]bool{}, reposAt: map[walk.ID]string{},
 		files: reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
 		top:   &dir{chain: parentRules(cfg.Root)},
 	}

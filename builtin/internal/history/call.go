@@ -124,8 +124,8 @@ func (j *journal) keepBefore(r *record, p PathChange) (err error) {
 	return err
 }
 
-// add adds the line of an entry. number and end are those of the packs from before its contents were put. It reports whether enough
-// has been added to tidy the journal. Callers hold the lock.
+// add adds the line of an entry. number and end are those of the packs from before its contents were put. It reports
+// whether enough has been added to tidy the journal. Callers hold the lock.
 func (j *journal) add(records []record, number int, end int64) (full bool, err error) {
 	line, err := encode(records)
 	if err == nil {
