@@ -59,6 +59,23 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 	return httpserver.Serve(ctx, adapter{Server: s}, l, cfg)
 }
 
+// Workspaces are the workspaces that a server leads its callers to, see [httpserver.Workspaces].
+type Workspaces = httpserver.Workspaces
+
+// Errors of [Workspaces].
+var (
+	ErrNoWorkspace    = httpserver.ErrNoWorkspace
+	ErrManyWorkspaces = httpserver.ErrManyWorkspaces
+)
+
+// WorkspacePath returns the path of the MCP endpoint of a workspace.
+func WorkspacePath(name string) string { return httpserver.WorkspacePath(name) }
+
+// ServeWorkspaces serves clients of workspaces on l until ctx is done, see [httpserver.ServeWorkspaces].
+func ServeWorkspaces(ctx context.Context, all Workspaces, l net.Listener, cfg HTTPConfig) error {
+	return httpserver.ServeWorkspaces(ctx, all, l, cfg)
+}
+
 // An adapter is a [transport.Handler] that turns messages into calls of [Host.Call]. The library answers all other
 // messages. Clients in a cell are unattended, see [transport.Peer].
 type adapter struct {

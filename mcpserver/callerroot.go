@@ -88,6 +88,14 @@ func (p *policies) insideRoots(dir string) (string, error) {
 	return real, nil
 }
 
+// others returns the directories with the files of other callers.
+func (p *policies) others() []string {
+	if p.cfg.Apart == "" {
+		return p.cfg.Roots
+	}
+	return append(slices.Clone(p.cfg.Roots), p.cfg.Apart)
+}
+
 // rooted returns the settings of a caller with a root of its own: its commands cannot read the other files of the
 // host's roots, and none of them leaves the sandbox.
 func (p *policies) rooted(set *settings.Settings, root string) *settings.Settings {
@@ -96,7 +104,7 @@ func (p *policies) rooted(set *settings.Settings, root string) *settings.Setting
 	own.Sandbox.AllowUnsandboxedCommands, own.Sandbox.ExcludedCommands = false, nil
 	file := "the root of the token"
 	own.Sandbox.Filesystem.DenyRead = slices.Clip(own.Sandbox.Filesystem.DenyRead)
-	for _, dir := range p.cfg.Roots {
+	for _, dir := range p.others() {
 		if real, err := filepath.EvalSymlinks(dir); err != nil || real != root {
 			own.Sandbox.Filesystem.DenyRead = append(own.Sandbox.Filesystem.DenyRead, settings.Entry{Text: dir, File: file})
 		}

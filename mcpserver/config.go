@@ -64,6 +64,9 @@ type Config struct {
 	OnWarm func()
 	// Remote says that callers come over a network, so no person is present at the machine.
 	Remote bool
+	// Apart is a directory with other workspaces, that of the roots among them. Callers with a root of their own cannot
+	// read the others. Empty: there is none.
+	Apart string
 	// Contained refuses every command outside of the sandbox, whatever the settings say. It is for clients that are
 	// themselves in a sandbox of this host: a call must not let them leave it.
 	Contained bool

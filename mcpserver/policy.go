@@ -200,7 +200,7 @@ func (p *policies) compile(s *settings.Settings, principal string, tree *builtin
 	}
 	cfg := p.guardConfig(own, func() guard.Containment { return p.containment(own) })
 	if root != "" {
-		cfg.Others, cfg.Roots, cfg.ExplicitRoots = cfg.Roots, []string{root}, true
+		cfg.Others, cfg.Roots, cfg.ExplicitRoots = p.others(), []string{root}, true
 	}
 	cfg = inWorktree(tree, cfg)
 	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)

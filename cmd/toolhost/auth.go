@@ -98,8 +98,8 @@ type callers struct {
 	close       func()
 }
 
-// open creates the verifiers that the flags configure.
-func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserver.Config) (*callers, error) {
+// open creates the verifiers that the flags configure. single returns the token with every right in a file.
+func (f *authFlags) open(ctx context.Context, single func(file string) (string, string, bool, error), cfg mcpserver.Config) (*callers, error) {
 	if f.issuer == "" && (f.audience != "" || f.scopePrefix != "") {
 		return nil, usageError{errors.New("--oauth-audience and --oauth-scope-prefix say nothing without --oauth-issuer")}
 	}
@@ -107,14 +107,14 @@ func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserve
 	w := &callers{}
 	if f.issuer == "" || f.tokenFile != "" {
 		var err error
-		if w.token, w.file, w.made, err = host.Token(f.tokenFile); err != nil {
+		if w.token, w.file, w.made, err = single(f.tokenFile); err != nil {
 			return nil, err
 		}
-		single, err := auth.NewStaticToken(w.token, mcpserver.TokenPrincipal)
+		owner, err := auth.NewStaticToken(w.token, mcpserver.TokenPrincipal)
 		if err != nil {
 			return nil, err
 		}
-		known, w.Warm = append(known, single), mcpserver.TokenPrincipal
+		known, w.Warm = append(known, owner), mcpserver.TokenPrincipal
 	}
 	if f.issuer != "" {
 		issuer, err := auth.NewOAuth(auth.OAuthConfig{Issuer: f.issuer, Audience: f.audience, ScopePrefix: f.scopePrefix})

@@ -179,7 +179,7 @@ func TestAnnouncedToken(t *testing.T) {
 	made := &callers{token: "SECRET", file: "/state/token", made: true}
 	for person, want := range map[bool]string{true: "token SECRET (kept in /state/token)", false: "(show it with: cat '/state/token')"} {
 		var out strings.Builder
-		announce(&out, person, &listen.Listener{URL: "http://localhost"}, made, nil)
+		announce(&out, person, &listen.Listener{URL: "http://localhost"}, made, "/mcp", nil)
 		if text := out.String(); !strings.Contains(text, want) || strings.Contains(text, "SECRET") != person {
 			t.Errorf("person %v: %s", person, text)
 		}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/console"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/remote"
@@ -30,6 +29,8 @@ import (
 )
 
 const (
+	// dialName is the name of the command.
+	dialName = "dial"
 	// farFolder is the subdirectory of the state directory with the sockets of hosts for relays.
 	farFolder = "remote"
 	// farStart is how long such a host may take to start.
@@ -44,9 +45,9 @@ const (
 func dialCommand() *cobra.Command {
 	var flags hostFlags
 	var texts []string
-	var serve string
+	var serve, apart string
 	cmd := &cobra.Command{
-		Use: "dial [flags] [ROOT]...", Hidden: true, Short: "Connect the input and output to the host of toolhost remote, and start it if need be",
+		Use: dialName + " [flags] [ROOT]...", Hidden: true, Short: "Connect the input and output to the host of toolhost remote, and start it if need be",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args, err := atHome(append(flags.roots, args...))
 			if err != nil {
@@ -57,13 +58,13 @@ func dialCommand() *cobra.Command {
 				if flags.settings, err = settingsTexts(serve, texts); err != nil {
 					return err
 				}
-				return flags.serveRelays(cmd.Context(), serve, args)
+				return flags.serveRelays(cmd.Context(), serve, apart, args)
 			}
 			state, err := flags.stateDirectory()
 			if err != nil {
 				return err
 			}
-			place, err := farPlace(state, args)
+			place, err := farPlace(state, args, os.Args[slices.Index(os.Args, dialName)+1:])
 			if err != nil {
 				return err
 			}
@@ -78,6 +79,9 @@ func dialCommand() *cobra.Command {
 	}
 	flags.add(cmd)
 	flags.addStructured(cmd.Flags())
+	flags.scopes.add(cmd.Flags())
+	flags.scopes.addStrict(cmd.Flags())
+	cmd.Flags().StringVar(&apart, "apart", "", "the `DIR` with the workspaces of others, of which one is the root")
 	cmd.Flags().StringArrayVar(&texts, "settings-text", nil, "settings as base64 of a `TEXT`; repeatable")
 	cmd.Flags().StringVar(&serve, "serve", "", "be the host, on this socket")
 	return cmd
@@ -104,8 +108,8 @@ type farSite struct {
 	args   []string // to start it with
 }
 
-// farPlace returns the place for the arguments of this command. A change of this program is another version.
-func farPlace(state string, roots []string) (p farSite, err error) {
+// farPlace returns the place for the arguments of toolhost dial. A change of this program is another version.
+func farPlace(state string, roots, args []string) (p farSite, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return p, err
@@ -118,15 +122,13 @@ func farPlace(state string, roots []string) (p farSite, err error) {
 	if err != nil {
 		return p, err
 	}
-	raw, err := json.Marshal([]any{versionString(), info.Size(), info.ModTime(), dir, roots, os.Args[1:]})
+	raw, err := json.Marshal([]any{versionString(), info.Size(), info.ModTime(), dir, roots, args})
 	if err != nil {
 		return p, err
 	}
 	sum := sha256.Sum256(raw)
 	p.socket = filepath.Join(state, farFolder, fmt.Sprintf("%x", sum[:8]))
-	p.args = append([]string{self}, os.Args[1:]...)
-	at := slices.Index(p.args, "dial") + 1
-	p.args = slices.Insert(p.args, at, "--serve="+p.socket)
+	p.args = append([]string{self, dialName, "--serve=" + p.socket}, args...)
 	return p, os.MkdirAll(filepath.Dir(p.socket), 0o700)
 }
 
@@ -239,13 +241,15 @@ func settingsTexts(socket string, texts []string) (files []string, err error) {
 	return files, nil
 }
 
-// serveRelays is the host for relays: it serves until it has been idle.
-func (f *hostFlags) serveRelays(ctx context.Context, socket string, roots []string) (err error) {
+// serveRelays is the host for relays: it serves until it has been idle. Its callers come over a network if it is one of
+// several in a directory.
+func (f *hostFlags) serveRelays(ctx context.Context, socket, apart string, roots []string) (err error) {
 	f.console.on = true // it costs nothing before it is opened
-	cfg, err := f.config(roots, false)
+	cfg, err := f.config(roots, apart != "")
 	if err != nil {
 		return err
 	}
+	cfg.Apart = apart
 	if err := unusableRoot(cfg.Roots); err != nil {
 		return err
 	}
@@ -275,13 +279,13 @@ func (f *hostFlags) serveRelays(ctx context.Context, socket string, roots []stri
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go endIdle(ctx, host, far, stop)
-	bearer, err := auth.NewStaticToken(remote.Bearer, mcpserver.LocalPrincipal)
-	if err != nil {
-		return err
+	callers, warm := auth.NewRelay(), mcpserver.LocalPrincipal
+	if apart != "" {
+		warm = ""
 	}
 	ignoreSIGPIPE()
 	return f.sidecars(ctx, host, farKind, func() {}, func() error {
-		return server.ServeHTTP(ctx, far, mcpserver.HTTPConfig{Verifier: bearer, Warm: mcpserver.LocalPrincipal, Relay: farRoutes(ctx, host, server)})
+		return server.ServeHTTP(ctx, far, mcpserver.HTTPConfig{Verifier: callers, Warm: warm, Relay: farRoutes(ctx, host, server, callers)})
 	})
 }
 
@@ -306,8 +310,7 @@ func endIdle(ctx context.Context, host *mcpserver.Host, far *remote.Far, stop fu
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			runs := slices.ContainsFunc(host.Operator().Tasks(), func(t *builtin.Task) bool { return !t.Over() })
-			if runs || far.Used() {
+			if runningTasks(host) > 0 || far.Used() {
 				last = now
 			}
 			if now.Sub(last) > host.Operator().Settings().Remote.Linger {
@@ -318,8 +321,18 @@ func endIdle(ctx context.Context, host *mcpserver.Host, far *remote.Far, stop fu
 	}
 }
 
+// runningTasks counts the background tasks.
+func runningTasks(host *mcpserver.Host) (n int) {
+	for _, t := range host.Operator().Tasks() {
+		if !t.Over() {
+			n++
+		}
+	}
+	return n
+}
+
 // farRoutes answers what relays ask in addition to MCP over HTTP.
-func farRoutes(ctx context.Context, host *mcpserver.Host, server *mcpserver.Server) http.Handler {
+func farRoutes(ctx context.Context, host *mcpserver.Host, server *mcpserver.Server, callers *auth.Relay) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+remote.StdioPath, func(w http.ResponseWriter, r *http.Request) {
 		both, cancel := context.WithCancel(ctx)
@@ -328,6 +341,8 @@ func farRoutes(ctx context.Context, host *mcpserver.Host, server *mcpserver.Serv
 		_ = server.ServeNamed(both, rand.Text(), r.Body, remote.Duplex(w)) // the near side sees that the stream ends
 	})
 	mux.HandleFunc("POST "+remote.PortPath, servePort)
+	mux.HandleFunc("GET "+remote.TasksPath, func(w http.ResponseWriter, _ *http.Request) { _ = printJSON(w, runningTasks(host)) })
+	mux.HandleFunc("POST "+remote.RevokePath, func(_ http.ResponseWriter, r *http.Request) { callers.Revoke(r.URL.Query().Get("principal")) })
 	mux.HandleFunc("GET "+remote.AboutPath, func(w http.ResponseWriter, r *http.Request) {
 		_ = printJSON(w, farAbout{Version: versionString(), Roots: host.Operator().Roots(), Findings: host.Operator().Examine(r.Context())})
 	})

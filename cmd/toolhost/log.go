@@ -27,6 +27,9 @@ const followInterval = 200 * time.Millisecond
 // verdicts are the possible verdicts of a record.
 var verdicts = []string{"allow", "ask", "deny"}
 
+// auditFile is the audit log in the state directory.
+const auditFile = "audit.jsonl"
+
 // A logQuery says which records of the audit log to print, and how.
 type logQuery struct {
 	tool, verdict, since string
@@ -59,7 +62,7 @@ to are read too. With --json each line is the record as it stands in the log.`,
 					return err
 				}
 			} else if path, err = flags.stateDirectory(); err == nil {
-				path = filepath.Join(path, "audit.jsonl")
+				path = filepath.Join(path, auditFile)
 			}
 			if err != nil {
 				return err

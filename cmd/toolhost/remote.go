@@ -190,7 +190,7 @@ func (f *remoteFlags) serveHTTP(ctx context.Context, stderr io.Writer, near *rem
 		Handler: authorized(verifier, remote.Proxy(near, quiet)), ErrorLog: quiet,
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
-	announce(stderr, isTerminal(os.Stderr), l, known, []string{"the host of the target"})
+	announce(stderr, isTerminal(os.Stderr), l, known, mcpserver.Endpoint, []string{"the host of the target"})
 	notifier.NotifyReady(ctx, func() bool { return true })
 	defer notifier.NotifyStopping(ctx)()
 	defer context.AfterFunc(ctx, func() { web.Close() })()
@@ -221,6 +221,7 @@ func authorized(verifier auth.Verifier, next http.Handler) http.Handler {
 			http.Error(w, err.Error()+"; a bearer token is required: send Authorization: Bearer <token>", auth.Status(err))
 			return
 		}
+		r.Header.Set("Authorization", "Bearer "+auth.RelayBearer(mcpserver.Local()))
 		next.ServeHTTP(w, r)
 	})
 }

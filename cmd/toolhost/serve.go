@@ -47,9 +47,14 @@ func httpCommand() *cobra.Command {
 	var flags hostFlags
 	var network networkFlags
 	var callers authFlags
+	var workspaces string
 	cmd := &cobra.Command{
 		Use: "http [flags] [ROOT]...", Short: "Serve clients over streamable HTTP",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if workspaces != "" {
+				flags.roots = append(flags.roots, args...)
+				return flags.serveWorkspaces(cmd.Context(), workspaces, &network, &callers)
+			}
 			cfg, err := flags.config(args, true)
 			if err != nil {
 				return err
@@ -71,7 +76,7 @@ func httpCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, host.Close()) }()
-			known, err := callers.open(cmd.Context(), host, cfg)
+			known, err := callers.open(cmd.Context(), host.Token, cfg)
 			if err != nil {
 				return err
 			}
@@ -82,7 +87,7 @@ func httpCommand() *cobra.Command {
 			}
 			ignoreSIGPIPE()
 			begin := func() {
-				announce(os.Stderr, isTerminal(os.Stderr), l, known, cfg.Roots)
+				announce(os.Stderr, isTerminal(os.Stderr), l, known, mcpserver.Endpoint, cfg.Roots)
 				notifier.NotifyReady(cmd.Context(), func() bool { _ = host.Ready(); return true }) // Ready blocks while the host hangs
 			}
 			defer notifier.NotifyStopping(cmd.Context())()
@@ -105,6 +110,7 @@ func httpCommand() *cobra.Command {
 	flags.addStructured(cmd.Flags())
 	flags.scopes.addStrict(cmd.Flags())
 	callers.add(cmd.Flags())
+	addWorkspaces(cmd, &workspaces)
 	return cmd
 }
 
@@ -146,10 +152,10 @@ func unusableRoot(roots []string) error {
 // the pipe is its output or its messages: calls in the middle, and nothing given back. Commands still get the signal.
 func ignoreSIGPIPE() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// announce tells how to reach the server. A token that was just made is shown this once, to a person at a terminal
+// announce tells how to reach the endpoint of the server. A token that was just made is shown this once, to a person at a terminal
 // only: others may read a log.
-func announce(w io.Writer, person bool, l *listen.Listener, known *callers, roots []string) {
-	where := l.URL + mcpserver.Endpoint
+func announce(w io.Writer, person bool, l *listen.Listener, known *callers, endpoint string, roots []string) {
+	where := l.URL + endpoint
 	if l.Socket != "" {
 		where = "unix:" + l.Socket
 	}

@@ -318,6 +318,12 @@ func ownKeys() []key {
 		{name: "remote.linger", form: formDuration, from: notWorkspace, def: "10m",
 			doc: "How long a host that toolhost remote started stays without a client and a background task.",
 			set: duration(func(s *Settings) *time.Duration { return &s.Remote.Linger })},
+		{name: "workspaces.idle", form: formDuration, from: notWorkspace, def: "10m",
+			doc: "How long toolhost http --workspaces keeps its link to a workspace without a call and a background task.",
+			set: duration(func(s *Settings) *time.Duration { return &s.Workspaces.Idle })},
+		{name: "workspaces.perCaller", form: formNumber, from: notWorkspace, def: "16",
+			doc: "How many workspaces one caller of toolhost http --workspaces has in use.",
+			set: func(s *Settings, e Entry) { s.Workspaces.PerCaller, _ = strconv.Atoi(e.Text) }},
 	}
 }
 

@@ -128,17 +128,18 @@ type Settings struct {
 	// Env is added to the environment of commands.
 	Env map[string]string
 
-	Clients clientSettings
-	Results resultSettings
-	Write   writeSettings
-	Gate    gateSettings
-	Bash    bashSettings
-	Remote  remoteSettings
-	Search  Search
-	History historySettings
-	Web     webSettings
-	Servers serverSettings
-	Agent   agentSettings
+	Clients    clientSettings
+	Results    resultSettings
+	Write      writeSettings
+	Gate       gateSettings
+	Bash       bashSettings
+	Remote     remoteSettings
+	Workspaces workspacesSettings
+	Search     Search
+	History    historySettings
+	Web        webSettings
+	Servers    serverSettings
+	Agent      agentSettings
 	// Approvals say how questions reach a person who is away from the console. A host reads them when it starts.
 	Approvals Approvals
 	// ToolsWith are tools that are served in addition to those that are served anyway (tools.with). A host reads it when
@@ -358,6 +359,14 @@ type webSettings struct {
 type remoteSettings struct {
 	// Linger is how long such a host stays without a client and a background task. Default 10 min.
 	Linger time.Duration
+}
+
+// workspacesSettings limit what the server of workspaces keeps (workspaces.*).
+type workspacesSettings struct {
+	// Idle is how long a link stays without a call and a background task. Default 10 min.
+	Idle time.Duration
+	// PerCaller is how many workspaces one caller has in use. Default 16.
+	PerCaller int
 }
 
 // Approvals holds where questions of the console are announced to a person who is away (approvals.*). All are empty

@@ -24,15 +24,15 @@ var errRevoked = errors.New("the credential of this call was revoked, the call w
 type authenticator struct {
 	verifier auth.Verifier
 	metadata *auth.Metadata // nil without an authorization server
-	host     transport.Handler
+	to       transport.Recorder
 	throttle *throttle
 	refused  *transport.RejectionLog
 	watched  sync.Map // set of Identity.Valid: credentials whose revocation is watched
 }
 
-func newAuthenticator(h transport.Handler, cfg Config) *authenticator {
+func newAuthenticator(to transport.Recorder, cfg Config) *authenticator {
 	return &authenticator{
-		verifier: cfg.Verifier, metadata: cfg.Metadata, host: h, throttle: newThrottle(), refused: transport.NewRejectionLog(h),
+		verifier: cfg.Verifier, metadata: cfg.Metadata, to: to, throttle: newThrottle(), refused: transport.NewRejectionLog(to),
 	}
 }
 
@@ -66,7 +66,7 @@ func (c *authenticator) identify(w http.ResponseWriter, r *http.Request) (who au
 // refuse answers and records a request without a valid token. A positive wait means that the address has sent too many.
 func (c *authenticator) refuse(w http.ResponseWriter, r *http.Request, err error, wait time.Duration) {
 	c.record(r, err)
-	c.host.CountUnauthorized()
+	c.to.CountUnauthorized()
 	status, text := auth.Status(err), err.Error()
 	if e, ok := errors.AsType[*auth.Error](err); ok && e.Retry > 0 {
 		w.Header().Set("Retry-After", wholeSeconds(e.Retry))
@@ -105,7 +105,7 @@ func (c *authenticator) watch(who auth.Identity) {
 	}
 	context.AfterFunc(who.Valid, func() {
 		c.watched.Delete(who.Valid)
-		c.host.EndTasks(who.Principal)
+		c.to.EndTasks(who.Principal)
 	})
 }
 
@@ -128,13 +128,13 @@ func bindCredential(ctx context.Context, who auth.Identity, stream bool) (contex
 }
 
 // serveMetadata serves the metadata that names the authorization server.
-func (d *handler) serveMetadata(w http.ResponseWriter, r *http.Request) {
-	if err := CheckAddress(r, d.cfg.Hosts); err != nil {
+func (e *entrance) serveMetadata(w http.ResponseWriter, r *http.Request) {
+	if err := CheckAddress(r, e.cfg.Hosts); err != nil {
 		writeError(w, http.StatusForbidden, err.Error())
 		return
 	}
-	m := *d.auth.metadata
-	m.Resource = d.auth.resource(r)
+	m := *e.auth.metadata
+	m.Resource = e.auth.resource(r)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "max-age=3600")
 	_ = json.NewEncoder(w).Encode(m) // fails if the client has disconnected
@@ -149,7 +149,11 @@ func (c *authenticator) resource(r *http.Request) string {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	return scheme + "://" + r.Host + Endpoint
+	path := strings.TrimPrefix(r.URL.Path, auth.MetadataPath)
+	if !strings.HasPrefix(path, workspacesPath) {
+		path = Endpoint
+	}
+	return scheme + "://" + r.Host + path
 }
 
 // metadataURL returns the URL of the metadata. RFC 9728, section 3.1 inserts its path between the host and the path of

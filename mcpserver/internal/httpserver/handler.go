@@ -21,29 +21,17 @@ import (
 
 // A handler checks requests before it passes them to the library: host and origin, token, session, size, limits.
 type handler struct {
-	host      transport.Handler
-	cfg       Config
-	next      http.Handler
-	auth      *authenticator
-	sessions  *sessionTable
-	admission *admission
-	events    *eventStore
-	overload  *transport.RejectionLog // of requests over a limit
-	base      context.Context         // done when the server cancels what still runs
-	// streams is done when the server starts to shut down. It ends subscriptions.
-	streams      context.Context
-	closeStreams context.CancelFunc
+	*entrance
+	host     transport.Handler
+	next     http.Handler
+	sessions *sessionTable
+	events   *eventStore
 }
 
 func (d *handler) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(Endpoint, d.serveMCP)
-	mux.HandleFunc("GET "+healthPath, d.healthy)
-	mux.HandleFunc("GET "+readyPath, d.ready)
-	if d.cfg.Metadata != nil {
-		mux.HandleFunc("GET "+auth.MetadataPath, d.serveMetadata)
-		mux.HandleFunc("GET "+auth.MetadataPath+"/", d.serveMetadata) // followed by the path of the resource
-	}
+	d.withHealth(mux, d.host.Ready)
 	if d.cfg.Relay != nil {
 		mux.Handle(RelayPath, d.cfg.Relay)
 	}
@@ -53,30 +41,9 @@ func (d *handler) routes() http.Handler {
 	return mux
 }
 
-// withDeadlines sets the deadlines of refused requests: without them net/http would wait for clients that do not send
-// the body or do not read the response. Other requests set their own, and a [responseStream] those of its writes.
-func (d *handler) withDeadlines(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		now, rc := time.Now(), http.NewResponseController(w)
-		_ = rc.SetReadDeadline(now.Add(d.cfg.Limits.Header))                       // fails only without a connection
-		_ = rc.SetWriteDeadline(now.Add(d.cfg.Limits.Header + d.cfg.Limits.Write)) // net/http reads the body before it responds
-		next.ServeHTTP(w, r)
-	})
-}
-
 // serveMCP passes one request to the library.
 func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("X-Accel-Buffering", "no") // nginx must not buffer a stream
-	w.Header().Set("Cache-Control", "no-store")
-	if err := CheckAddress(r, d.cfg.Hosts); err != nil {
-		writeError(w, http.StatusForbidden, err.Error())
-		return
-	}
-	if name := repeatedHeader(r.Header); name != "" {
-		writeError(w, http.StatusBadRequest, fmt.Sprintf("the header %s occurs more than once: send it once", name))
-		return
-	}
-	who, ok := d.auth.identify(w, r)
+	who, ok := d.enter(w, r)
 	if !ok {
 		return
 	}
@@ -132,14 +99,7 @@ func (d *handler) examine(r *http.Request, who auth.Identity, body []byte) (mess
 
 // serveStream serves the requests of legacy sessions without a message: GET opens a stream, DELETE ends the session.
 func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.Identity, held *lease) {
-	switch {
-	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
-		w.Header().Set("Allow", "GET, POST, DELETE")
-		writeError(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not a method of this endpoint: send messages by POST", r.Method))
-		return
-	case !isEmpty(r.Body):
-		// net/http detects that the client disconnects only after it has read the body.
-		writeError(w, http.StatusBadRequest, fmt.Sprintf("a %s request must have no body: send messages by POST", r.Method))
+	if !checkMethod(w, r) {
 		return
 	}
 	if r.Method == http.MethodGet {
@@ -315,19 +275,6 @@ const (
 	// readyPath returns 200 if all calls can be served, and 503 otherwise. See Host.Ready of mcpserver.
 	readyPath = "/readyz"
 )
-
-func (d *handler) healthy(w http.ResponseWriter, _ *http.Request) {
-	writePlain(w, http.StatusOK, "ok\n")
-}
-
-// ready does not tell why the server is not ready, because anyone may ask. The reason is in the log.
-func (d *handler) ready(w http.ResponseWriter, _ *http.Request) {
-	if d.admission.closing() || d.host.Ready() != nil {
-		writePlain(w, http.StatusServiceUnavailable, "not ready\n")
-		return
-	}
-	writePlain(w, http.StatusOK, "ready\n")
-}
 
 func writePlain(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

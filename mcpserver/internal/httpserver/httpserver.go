@@ -60,18 +60,12 @@ const relayWindow = 32 << 20
 
 // Serve serves clients on l until ctx is done. Running calls then have [transport.DrainGrace] to finish.
 func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config) error {
-	if cfg.Verifier == nil {
-		return errors.New("the HTTP server has no token verifier: it is required, because any web page can reach a port")
+	e, err := newEntrance(ctx, s, cfg)
+	if err != nil {
+		return err
 	}
-	if cfg.Limits == (Limits{}) {
-		cfg.Limits = UsualLimits().within(cfg.Connections)
-	}
-	if cfg.Relay != nil {
-		cfg.Limits.Idle, cfg.Limits.Write = 0, relayWrite
-	}
-	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer stop(transport.ErrClosed)
-	sessions := newSessionTable(cfg.Limits.Sessions)
+	defer e.stop(transport.ErrClosed)
+	sessions := newSessionTable(e.cfg.Limits.Sessions)
 	s.CountSessions(sessions.count)
 	library := server.NewStreamableHTTPServer(s.Library(),
 		server.WithEndpointPath(Endpoint),
@@ -80,51 +74,14 @@ func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config)
 		server.WithStreamableHTTPLogger(debugLog(s.Log())),
 		server.WithDisableLocalhostProtection(true), // the handler checks host names
 	)
-	h := &handler{host: s, cfg: cfg, next: library, auth: newAuthenticator(s, cfg), sessions: sessions, admission: newAdmission(cfg.Limits), events: newEventStore(), overload: transport.NewRejectionLog(s), base: base}
+	h := &handler{entrance: e, host: s, next: library, sessions: sessions, events: newEventStore()}
 	sessions.ended = h.forget
-	h.streams, h.closeStreams = context.WithCancel(base)
-	defer h.closeStreams()
-	web := &http.Server{
-		Handler:           h.withDeadlines(h.routes()),
-		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnState:         cfg.Watch,
-		ReadHeaderTimeout: cfg.Limits.Header, IdleTimeout: cfg.Limits.Idle, MaxHeaderBytes: maxHeader,
-		ErrorLog: quietLog(s.Log()),
-	}
-	if cfg.Relay != nil {
-		web.Protocols, web.HTTP2 = new(http.Protocols), &http.HTTP2Config{
-			MaxConcurrentStreams: cfg.Limits.InFlight, MaxReceiveBufferPerConnection: relayWindow,
-		}
-		web.Protocols.SetUnencryptedHTTP2(true)
-	}
 	if cfg.Warm != "" {
 		var warm sync.WaitGroup
 		warm.Go(func() { s.Warm(cfg.Warm) })
 		defer warm.Wait()
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- web.Serve(l) }()
-	select {
-	case err := <-failed: // the listener has failed
-		stop(transport.ErrClosed)
-		return errors.Join(err, shutdown(web, library))
-	case <-ctx.Done():
-	}
-	h.drain(l, stop)
-	return shutdown(web, library)
-}
-
-// drain stops admitting requests and waits for those in flight. After [transport.DrainGrace] it cancels them.
-func (d *handler) drain(l net.Listener, stop context.CancelCauseFunc) {
-	empty := d.admission.drain()
-	d.closeStreams()
-	if d.cfg.Inherited {
-		l.Close() // new connections wait in the socket for the next server
-	}
-	if !waitAtMost(transport.DrainGrace, empty) {
-		stop(transport.ErrClosed)
-		waitAtMost(transport.DrainRest, empty)
-	}
+	return e.serve(ctx, l, h.routes(), transport.DrainGrace, func(web *http.Server) error { return shutdown(web, library) })
 }
 
 // waitAtMost waits for done for at most limit, and reports whether it was closed in time.

@@ -16,7 +16,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
@@ -168,15 +167,6 @@ func (r *httpError) send(w http.ResponseWriter, m jsonrpc.Envelope) {
 		f.Code = transport.CodeUnavailable
 	}
 	writeRPCError(w, r.status, f)
-}
-
-// reject answers a refused request. It writes an audit record if a limit was reached, so that the operator sees which
-// callers reach it, and how often.
-func (d *handler) reject(w http.ResponseWriter, r *http.Request, who auth.Identity, m jsonrpc.Envelope, refused *httpError) {
-	if refused.full {
-		d.overload.FromPeer(r, audit.Record{Principal: who.Principal, Tool: transport.AdmissionTool, Rule: "limits", Error: refused.text})
-	}
-	refused.send(w, m)
 }
 
 // stepUp returns an error if the caller lacks the right to a tool but can get it from an authorization server. It

@@ -47,7 +47,7 @@ func (w *timedWriter) SetWriteDeadline(t time.Time) error { w.write = t; return 
 // Each write gets the full timeout, however long the call took.
 func TestWriteDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &handler{cfg: Config{Limits: UsualLimits()}}
+		d := &entrance{cfg: Config{Limits: UsualLimits()}}
 		w := &timedWriter{ResponseRecorder: httptest.NewRecorder(), write: time.Now()}
 		fresh := func(what string) {
 			t.Helper()

@@ -109,29 +109,34 @@ func PeerOf(ctx context.Context) Peer {
 	return p
 }
 
+// A Recorder keeps what happens to requests before they become calls.
+type Recorder interface {
+	// Log returns the logger.
+	Log() *slog.Logger
+	// Record writes a record to the audit log.
+	Record(rec audit.Record) error
+	// CountUnauthorized counts a request without a valid credential.
+	CountUnauthorized()
+	// EndTasks ends the background tasks of a principal.
+	EndTasks(principal string)
+}
+
 // A Handler answers the messages of all transports.
 type Handler interface {
+	Recorder
 	// Open parses a message, and looks up the tool that it calls. If it returns an error, the message has the parts that
 	// could be parsed.
 	Open(text []byte) (Message, *jsonrpc.Error)
 	// Library returns the server of the MCP library, which handles all messages except tool calls.
 	Library() *server.MCPServer
-	// Log returns the logger of the host.
-	Log() *slog.Logger
-	// Record writes a record to the audit log.
-	Record(rec audit.Record) error
 	// Warm starts the sandbox of a principal before its first command.
 	Warm(principal string)
 	// Ready returns nil if the host can serve calls, and otherwise the reason.
 	Ready() error
 	// CountSessions registers the function that counts the sessions of a transport.
 	CountSessions(count func(now time.Time) int)
-	// CountUnauthorized counts a request without a valid credential.
-	CountUnauthorized()
 	// EndSession releases what belongs to a session that has ended.
 	EndSession(principal, session string)
-	// EndTasks ends the background tasks of a principal.
-	EndTasks(principal string)
 }
 
 // A Message is a message of a client. Its methods are called in the order in which they are listed.
@@ -164,16 +169,16 @@ const (
 
 // A RejectionLog records requests that were refused before they became calls. It limits the rate of the records.
 type RejectionLog struct {
-	handler Handler
-	lines   *rate.Limiter
+	to    Recorder
+	lines *rate.Limiter
 
 	mu      sync.Mutex
 	skipped int // refusals since the last record
 }
 
-// NewRejectionLog returns a log that writes to the audit log of h.
-func NewRejectionLog(h Handler) *RejectionLog {
-	return &RejectionLog{handler: h, lines: rate.NewLimiter(rate.Every(RefusalsEvery), RefusalsBurst)}
+// NewRejectionLog returns a log that writes to the audit log of to.
+func NewRejectionLog(to Recorder) *RejectionLog {
+	return &RejectionLog{to: to, lines: rate.NewLimiter(rate.Every(RefusalsEvery), RefusalsBurst)}
 }
 
 // AdmissionTool stands for the tool in the record of a request that was refused because a limit was reached.
@@ -202,7 +207,7 @@ func (c *RejectionLog) Record(rec audit.Record) {
 	}
 	c.skipped = 0
 	rec.Time, rec.Verdict = time.Now(), guard.Deny.String()
-	if err := c.handler.Record(rec); err != nil {
-		c.handler.Log().Error("cannot record a refused request", "error", err)
+	if err := c.to.Record(rec); err != nil {
+		c.to.Log().Error("cannot record a refused request", "error", err)
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"regexp"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolhost/toolhost/mcpserver"
 )
@@ -34,7 +36,12 @@ func TestTableInTheDocumentation(t *testing.T) {
 	m := New()
 	h := openHost(t, m)
 	h.Call(t.Context(), h.AdmitNamed(""), mcpserver.Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)})
-	table := tableOf(string(m.write(h.Operator().Stats(), "v1")))
+	w := NewWorkspaces(func() int { return 1 })
+	w.Done("alice", http.StatusOK, time.Second)
+	var p page
+	w.write(&p)
+	own, _, _ := strings.Cut(p.String(), "# HELP "+authFailures.name) // which is in the other table
+	table := tableOf(string(m.write(h.Operator().Stats(), "v1")) + own)
 	now := marked.ReplaceAllStringFunc(string(old), func(string) string {
 		return "<!-- metrics: go generate ./cmd/toolhost/internal/metrics -->\n" + table + "<!-- /metrics -->"
 	})

@@ -26,6 +26,9 @@ var (
 	searchIndex    = family{"toolhost_search_index_bytes", gauge, "Size of the index of the contents of a root."}
 	sandboxState   = family{"toolhost_sandbox", gauge, "1 for what contains commands; none when nothing does."}
 	sandboxHolds   = family{"toolhost_sandbox_enforces", gauge, "Whether the sandbox of this machine can hold writes, denied reads, the network, and processes."}
+	openWorkspaces = family{"toolhost_workspaces_open", gauge, "Workspaces that `toolhost http --workspaces` has a link to."}
+	workspaceCalls = family{"toolhost_workspace_requests_total", counter, "Requests to a workspace that were answered, by HTTP status."}
+	workspaceTime  = family{"toolhost_workspace_seconds_total", counter, "How long the requests to a workspace took."}
 	buildInfo      = family{"toolhost_build_info", gauge, "1 for the version of this program and of Go."}
 	goroutines     = family{"go_goroutines", gauge, "Number of goroutines that currently exist."}
 	goInfo         = family{"go_info", gauge, "Information about the Go environment."}
@@ -51,11 +54,16 @@ func (m *Metrics) write(held mcpserver.Stats, version string) []byte {
 	m.writeCalls(&p)
 	writeHost(&p, held)
 	writeSearch(&p, held)
+	writeProgram(&p, version)
+	return p.Bytes()
+}
+
+// writeProgram writes what every process has.
+func writeProgram(p *page, version string) {
 	p.begin(buildInfo)
 	p.sample(buildInfo.name, labels{"version", version, "goversion", runtime.Version()}, 1)
-	writeRuntime(&p)
-	writeProcess(&p)
-	return p.Bytes()
+	writeRuntime(p)
+	writeProcess(p)
 }
 
 func (m *Metrics) writeCalls(p *page) {

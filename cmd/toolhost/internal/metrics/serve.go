@@ -44,9 +44,9 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Site serves the metrics of one host.
+// A Site serves the metrics of one host, or of the server of workspaces.
 type Site struct {
-	metrics  *Metrics
+	page     func(mcpserver.Stats) []byte
 	cfg      Config
 	listener net.Listener
 	token    string
@@ -54,6 +54,11 @@ type Site struct {
 
 // Listen starts to listen, so that an error is known before anything is served.
 func (m *Metrics) Listen(cfg Config) (*Site, error) {
+	return newSite(cfg, func(held mcpserver.Stats) []byte { return m.write(held, cfg.Version) })
+}
+
+// newSite listens.
+func newSite(cfg Config, page func(mcpserver.Stats) []byte) (*Site, error) {
 	host, port, err := net.SplitHostPort(cfg.Address)
 	if err != nil && !strings.Contains(cfg.Address, ":") {
 		host, port, err = "", cfg.Address, nil
@@ -65,7 +70,7 @@ func (m *Metrics) Listen(cfg Config) (*Site, error) {
 		return nil, listen.Usage("the address for metrics %q: it must be like 127.0.0.1:9464 or :9464: %w", cfg.Address, err)
 	}
 	host = cmp.Or(host, "127.0.0.1")
-	s := &Site{metrics: m, cfg: cfg}
+	s := &Site{page: page, cfg: cfg}
 	if cfg.TokenFile != "" {
 		if s.token, err = mcpserver.ReadToken(cfg.TokenFile); err != nil {
 			return nil, fmt.Errorf("--metrics-token-file: %w", err)
@@ -102,7 +107,7 @@ func (s *Site) Serve(ctx context.Context, held func() mcpserver.Stats) error {
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write(s.metrics.write(held(), s.cfg.Version)) // fails if the scraper is gone
+		_, _ = w.Write(s.page(held())) // fails if the scraper is gone
 	})
 	web := &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: writeTime, IdleTimeout: idleTime,

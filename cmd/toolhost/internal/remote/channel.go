@@ -22,6 +22,9 @@ const (
 	maxUnread = 4 << 20
 	// maxPacket bounds the data of a packet, and acknowledgeEvery is after how many bytes they are acknowledged.
 	maxPacket, acknowledgeEvery = 64 << 10, 1 << 20
+	// linkBuffer is how much is read from a link at once, and what a link that rests keeps of a packet: a front has
+	// thousands.
+	linkBuffer = 16 << 10
 	// heartbeat is how often a link carries something, and deadAfter how long one that carries nothing is trusted.
 	heartbeat, deadAfter = 10 * time.Second, 35 * time.Second
 )
@@ -215,12 +218,15 @@ func (c *channel) acknowledged(received uint64) {
 
 // send writes packets to a link while it is that of the channel.
 func (c *channel) send(link io.WriteCloser) error {
-	packet := make([]byte, 0, 2*packetHead+maxPacket)
+	var packet []byte
 	for {
 		packet = packet[:0]
 		c.mu.Lock()
 		for c.link == link && c.err == nil && !c.beat && c.sent == c.base+uint64(len(c.out)) &&
 			c.received-c.told < acknowledgeEvery {
+			if cap(packet) > linkBuffer {
+				packet = nil
+			}
 			c.changed.Wait()
 		}
 		if c.link != link {

@@ -101,7 +101,7 @@ var errToken = errors.New("a link without the token")
 // serve agrees with the near side on a channel and carries it.
 func (f *Far) serve(link net.Conn) error {
 	_ = link.SetDeadline(time.Now().Add(helloTime))
-	r := bufio.NewReaderSize(link, maxPacket)
+	r := bufio.NewReaderSize(link, linkBuffer)
 	token, err := readLine(r)
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func launch(t Target, script func() (string, error)) (*process, error) {
 	}
 	defer w.Close()
 	p := &process{
-		Reader: bufio.NewReaderSize(out, maxPacket), in: in, out: out, cmd: cmd, target: t, ended: make(chan struct{}),
+		Reader: bufio.NewReaderSize(out, linkBuffer), in: in, out: out, cmd: cmd, target: t, ended: make(chan struct{}),
 	}
 	cmd.Stdout, cmd.Stderr = w, keeper{p}
 	if err := cmd.Start(); err != nil {

@@ -125,7 +125,7 @@ func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error)
 	defer link.Close()
 	slow := time.AfterFunc(helloTime, func() { link.Close() })
 	defer slow.Stop()
-	r := bufio.NewReaderSize(link, maxPacket)
+	r := bufio.NewReaderSize(link, linkBuffer)
 	if err := readGreeting(r); err != nil {
 		return false, closeReason(link, err)
 	}
@@ -256,6 +256,9 @@ func (n *Near) lost(reason error) {
 type Refusal struct{ error }
 
 func (e Refusal) Unwrap() error { return e.error }
+
+// Refuse makes an error one that the next link will have too.
+func Refuse(err error) error { return Refusal{err} }
 
 // A NoLink is the error of a request that was not sent, because there was no link.
 type NoLink struct{ Reason error }

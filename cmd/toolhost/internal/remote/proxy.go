@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// Proxy relays HTTP clients, whose requests were authorized before. A client that leaves ends its request at the far
-// host too, which does what it does for a client of its own.
+// Proxy relays HTTP clients, whose requests were authorized before and carry the authorization for the far host. A
+// client that leaves ends its request at the far host too, which does what it does for a client of its own.
 func Proxy(near *Near, quiet *log.Logger) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "localhost", "localhost"
 			r.Out.Header.Del("Origin") // it was checked here
-			r.Out.Header.Set("Authorization", "Bearer "+Bearer)
 		},
 		Transport: near, FlushInterval: -1, ErrorLog: quiet,
 		ModifyResponse: func(response *http.Response) error {
 			if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
 				ctx := response.Request.Context()
-				response.Body = &eventBody{ReadCloser: response.Body, ctx: ctx, id: idOf(ctx), session: near.session()}
+				visit, _ := ctx.Value(visitKey{}).(*visit)
+				response.Body = &eventBody{ReadCloser: response.Body, ctx: ctx, id: idOf(ctx), session: near.session(), visit: visit}
 			}
 			return nil
 		},
@@ -36,6 +36,8 @@ func Proxy(near *Near, quiet *log.Logger) http.Handler {
 			status, code := http.StatusBadGateway, codeInternal
 			if _, ok := errors.AsType[*NoLink](err); ok {
 				status, code = http.StatusServiceUnavailable, codeUnavailable
+			} else if cause := context.Cause(r.Context()); cause != nil {
+				err = cause
 			}
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(status)
@@ -71,15 +73,24 @@ type eventBody struct {
 	ctx     context.Context
 	id      json.RawMessage
 	session *session
+	visit   *visit        // nil if the link stays
+	parked  bool          // the link was closed because the workspace is idle
 	last    *bytes.Reader // the last event; nil while the far host sends
 }
 
 // Read implements io.Reader.
 func (b *eventBody) Read(p []byte) (int, error) {
-	if b.last != nil {
+	switch {
+	case b.last != nil:
 		return b.last.Read(p)
+	case b.parked:
+		return b.visit.wait(b.ctx, p)
 	}
 	n, err := b.ReadCloser.Read(p)
+	if err != nil && b.visit != nil && b.visit.idle() {
+		b.parked = true
+		return n, nil
+	}
 	if err != nil && !errors.Is(err, io.EOF) && b.id != nil && b.ctx.Err() == nil {
 		unknown := errorMessage(b.id, codeInternal, &Unknown{b.session.lost(err)})
 		b.last = bytes.NewReader(fmt.Appendf(nil, "\n\nevent: message\ndata: %s\n\n", unknown))
@@ -98,23 +109,29 @@ func ReadAbout(ctx context.Context, near *Near, path string, into any) error {
 	slow := fmt.Errorf("the far host described nothing of itself in %s", aboutTime)
 	ctx, cancel := context.WithTimeoutCause(ctx, aboutTime, slow)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
+	raw, err := near.ask(ctx, http.MethodGet, path)
 	if err != nil {
 		return err
 	}
-	response, err := near.RoundTrip(r)
+	return json.Unmarshal(raw, into)
+}
+
+// ask sends a request of the near side itself.
+func (n *Near) ask(ctx context.Context, method, path string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, nil)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	response, err := n.RoundTrip(r)
+	if err != nil {
+		return nil, err
 	}
 	defer response.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAbout))
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("the far host answers %s: %s", response.Status, bytes.TrimSpace(raw))
 	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(raw, into)
+	return raw, err
 }
 
 // Tunnel connects to what a far host joins at a path.

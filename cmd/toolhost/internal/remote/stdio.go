@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// The paths that a far host answers for relays, in addition to that of MCP, and the bearer token of all requests over
-// channels: who may open one was found out by the token of the link.
+// The paths that a far host answers for relays, in addition to that of MCP.
 const (
 	StdioPath   = "/relay/stdio"
 	ConsolePath = "/relay/console"
 	AboutPath   = "/relay/about"
 	PortPath    = "/relay/port"
-	Bearer      = "relay"
+	TasksPath   = "/relay/tasks"  // how many background tasks run
+	RevokePath  = "/relay/revoke" // ends what a principal has open
 )
 
 const (

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/remote"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+)
+
+// dirPlaces are the workspaces of this machine: the directories in one. The host of each is that of toolhost dial, which
+// all servers of the same directory share.
+type dirPlaces struct {
+	dir   string // without links
+	state string
+	args  []string // of the hosts, without their root
+	log   *slog.Logger
+}
+
+// workspacesDir returns the directory of workspaces without links.
+func workspacesDir(name string) (string, error) {
+	dir, err := ownRoot(name)
+	if err != nil {
+		return "", usageError{fmt.Errorf("--workspaces: %w", err)}
+	}
+	return dir, nil
+}
+
+// dirPlaces returns the workspaces in a directory. Their hosts have the flags of this command.
+func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFlags, network *networkFlags) (*dirPlaces, error) {
+	args, err := f.dialArguments()
+	if err != nil {
+		return nil, err
+	}
+	var secret mcpserver.Config
+	if err := protectFiles(&secret, callers.tokenFile, callers.tokens, network.key, f.observe.metrics.TokenFile); err != nil {
+		return nil, err
+	}
+	for _, rule := range secret.Deny {
+		args = append(args, "--deny="+rule, "--deny="+strings.Replace(rule, "Read(", "Edit(", 1))
+	}
+	args = append(args, "--state-dir="+cfg.StateDir, "--apart="+dir, "--audit-max-size="+f.observe.auditMaxSize.String(),
+		"--audit-keep="+strconv.Itoa(f.observe.auditKeep), "--log-level="+f.observe.logLevel)
+	for flag, files := range map[string][]string{"audit-log": {cfg.AuditLog}, "mcp-config": cfg.MCPConfig} {
+		for _, file := range files {
+			if file == "" {
+				continue
+			}
+			abs, err := filepath.Abs(file)
+			if err != nil {
+				return nil, err
+			}
+			args = append(args, "--"+flag+"="+abs)
+		}
+	}
+	for _, key := range f.scopes.keys {
+		args = append(args, "--scope-key="+key)
+	}
+	if f.scopes.strict {
+		args = append(args, "--strict-scope")
+	}
+	if f.scopes.argument {
+		args = append(args, "--session-argument")
+	}
+	return &dirPlaces{dir, cfg.StateDir, args, cfg.Log}, nil
+}
+
+// find implements [places].
+func (d *dirPlaces) find(who auth.Identity, name string) (w remote.Workspace, err error) {
+	if !isWorkspaceName(name) || !d.mayEnter(&who, name) {
+		return w, mcpserver.ErrNoWorkspace
+	}
+	path := filepath.Join(d.dir, name)
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() { // not a link either
+		return w, mcpserver.ErrNoWorkspace
+	}
+	return remote.Workspace{
+		Caller: who.Principal, Name: name, Key: name, Bearer: auth.RelayBearer(who),
+		Dial: func() (remote.Dialer, error) { return d.dialer(name, path) },
+	}, nil
+}
+
+// mayEnter reports whether a caller may enter a workspace, and sets the root that it has there.
+func (d *dirPlaces) mayEnter(who *auth.Identity, name string) bool {
+	if who.Root == "" {
+		return true
+	}
+	rel, err := filepath.Rel(d.dir, who.Root)
+	if err != nil || !filepath.IsLocal(rel) {
+		return false
+	}
+	if rel == "." {
+		who.Root = filepath.Join(d.dir, name)
+		return true
+	}
+	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	return first == name
+}
+
+// dialer returns what opens links to the host of a workspace, and starts the host if need be.
+func (d *dirPlaces) dialer(name, path string) (remote.Dialer, error) {
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return nil, err
+	}
+	exact, alike := false, 0
+	for _, e := range entries {
+		exact = exact || e.Name() == name
+		if strings.EqualFold(e.Name(), name) {
+			alike++
+		}
+	}
+	if alike > 1 {
+		d.log.Warn("a workspace is not served: the names of directories differ only in case", "directory", d.dir, "name", name)
+	}
+	if !exact || alike > 1 {
+		return nil, mcpserver.ErrNoWorkspace
+	}
+	place, err := farPlace(d.state, []string{path}, append([]string{"--root=" + path}, d.args...))
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (io.ReadWriteCloser, error) {
+		link, err := place.connect(ctx)
+		if err != nil {
+			return nil, remote.Refuse(err)
+		}
+		return link, nil
+	}, nil
+}
