@@ -25,8 +25,16 @@ type site struct {
 	links   chan net.Conn
 	closing chan struct{}
 
-	mu  sync.Mutex
-	ran map[string]int
+	mu      sync.Mutex
+	ran     map[string]int
+	tasks   int
+	revoked string // the principal
+}
+
+func (s *site) setTasks(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tasks = n
 }
 
 // Accept, Close and Addr make the site the listener of its links.
@@ -51,8 +59,25 @@ func (s *site) Close() error {
 func (s *site) Addr() net.Addr { return address{} }
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == StdioPath {
+	switch {
+	case r.URL.Path == StdioPath:
 		s.serveStdio(Duplex(w), r.Body)
+		return
+	case r.URL.Path == TasksPath:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		fmt.Fprint(w, s.tasks)
+		return
+	case r.URL.Path == RevokePath:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.revoked = r.URL.Query().Get("principal")
+		return
+	case r.Header.Get("Events") != "":
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: hello\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
 		return
 	}
 	body, err := io.ReadAll(r.Body)

@@ -1,0 +1,328 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// places are far hosts by the names of their workspaces.
+type places map[string]*site
+
+func newRelays(t testing.TB, cfg RelaysConfig) *Relays {
+	cfg.Log = slog.New(slog.DiscardHandler)
+	if cfg.Idle == 0 {
+		cfg.Idle = 10 * time.Minute
+	}
+	if cfg.PerCaller == 0 {
+		cfg.PerCaller = 16
+	}
+	r := NewRelays(cfg)
+	t.Cleanup(r.Close)
+	return r
+}
+
+// of is a workspace of a caller.
+func (p places) of(caller, name string) Workspace {
+	return Workspace{Caller: caller, Name: name, Key: name, Bearer: caller, Dial: func() (Dialer, error) {
+		s := p[name]
+		if s == nil {
+			return nil, errors.New("no such workspace")
+		}
+		return func(context.Context) (io.ReadWriteCloser, error) { return s.dial() }, nil
+	}}
+}
+
+// enter makes a request in a workspace and returns the answer.
+func enter(r *Relays, w Workspace, method, body string, header ...string) (string, error) {
+	next, err := r.Enter(w, method == http.MethodGet)
+	if err != nil {
+		return "", err
+	}
+	out := httptest.NewRecorder()
+	request := httptest.NewRequest(method, "/mcp", strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	next.ServeHTTP(out, request)
+	return out.Body.String(), nil
+}
+
+func mustEnter(t *testing.T, r *Relays, w Workspace, body string) {
+	t.Helper()
+	if got, err := enter(r, w, http.MethodPost, body); err != nil || got != "done "+body {
+		t.Fatalf("%s in %s: %q, %v", body, w.Name, got, err)
+	}
+}
+
+// TestRelaysIdle: the link of a workspace is closed when it has been idle, not before, and not while tasks run there. It
+// is opened again by the next call.
+func TestRelaysIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := places{"a": newSite(t), "b": newSite(t)}
+		r := newRelays(t, RelaysConfig{Idle: time.Minute})
+		mustEnter(t, r, all.of("alice", "a"), "first")
+		mustEnter(t, r, all.of("alice", "b"), "first")
+		all["b"].setTasks(1)
+		for range 5 {
+			time.Sleep(30 * time.Second)
+			mustEnter(t, r, all.of("alice", "a"), "more")
+		}
+		if n := r.Open(); n != 2 {
+			t.Fatalf("%d workspaces have a link, one of which is used and one has a task", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := r.Open(); n != 1 {
+			t.Errorf("%d workspaces have a link, one of them has a task", n)
+		}
+		all["b"].setTasks(0)
+		time.Sleep(time.Minute)
+		if n := r.Open(); n != 0 {
+			t.Errorf("%d idle workspaces have a link", n)
+		}
+		mustEnter(t, r, all.of("alice", "a"), "again")
+		all["a"].setTasks(1)
+		time.Sleep(maxStay + 2*time.Minute)
+		if n := r.Open(); n != 0 {
+			t.Errorf("%d workspaces have a link after tasks have run for too long", n)
+		}
+	})
+}
+
+// TestRelaysParked: a client that waits for events of an idle workspace keeps its stream, does not keep the workspace from
+// being idle, and opens another stream when there is a link again.
+func TestRelaysParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := places{"a": newSite(t)}
+		r := newRelays(t, RelaysConfig{Idle: time.Minute})
+		mustEnter(t, r, all.of("alice", "a"), "first")
+		ended := make(chan string, 1)
+		go func() {
+			got, err := enter(r, all.of("alice", "a"), http.MethodGet, "", "Events", "yes")
+			ended <- fmt.Sprint(got, err)
+		}()
+		time.Sleep(5 * time.Minute)
+		if n := r.Open(); n != 0 {
+			t.Fatalf("%d workspaces have a link while a client waits for events", n)
+		}
+		select {
+		case got := <-ended:
+			t.Fatalf("the stream has ended: %s", got)
+		default:
+		}
+		mustEnter(t, r, all.of("alice", "a"), "second")
+		if got := <-ended; !strings.HasPrefix(got, "data: hello\n\n:\n\n") || !strings.HasSuffix(got, "<nil>") {
+			t.Errorf("the stream had %q", got)
+		}
+		synctest.Wait()
+		if len(r.parked) != 0 {
+			t.Errorf("%d workspaces are remembered for clients that are gone", len(r.parked))
+		}
+	})
+}
+
+// TestRelaysLimits: a caller has links to so many workspaces. The one that has rested longest makes room, one with a call
+// does not.
+func TestRelaysLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := places{}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			all[name] = newSite(t)
+		}
+		r := newRelays(t, RelaysConfig{PerCaller: 2})
+		hold := func(name string) (end func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			next, err := r.Enter(all.of("alice", name), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				request := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("held")).WithContext(ctx)
+				request.Header.Set("Hold", "yes")
+				next.ServeHTTP(httptest.NewRecorder(), request)
+			}()
+			synctest.Wait()
+			return func() { cancel(); <-done }
+		}
+		endA := hold("a")
+		mustEnter(t, r, all.of("alice", "b"), "1")
+		mustEnter(t, r, all.of("alice", "c"), "2") // in place of b
+		endC := hold("c")
+		if _, err := enter(r, all.of("alice", "d"), http.MethodPost, "3"); !errors.Is(err, ErrManyRelays) {
+			t.Errorf("a third workspace besides two with calls: %v", err)
+		}
+		mustEnter(t, r, all.of("bob", "d"), "4") // whose limit is his own
+		endA()
+		mustEnter(t, r, all.of("alice", "d"), "5") // in place of a
+		endC()
+		if n := r.Open(); n != 2 {
+			t.Errorf("%d workspaces have a link", n)
+		}
+		if _, err := enter(r, all.of("alice", "none"), http.MethodPost, "6"); err == nil {
+			t.Error("a workspace that does not exist was entered")
+		}
+	})
+}
+
+// TestRelaysSlow: a workspace whose host does not answer keeps no other one waiting.
+func TestRelaysSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := places{"quick": newSite(t)}
+		r := newRelays(t, RelaysConfig{})
+		slow := Workspace{Caller: "bob", Name: "slow", Key: "slow", Dial: func() (Dialer, error) {
+			return func(ctx context.Context) (io.ReadWriteCloser, error) { <-ctx.Done(); return nil, ctx.Err() }, nil
+		}}
+		var waiting sync.WaitGroup
+		for range 100 {
+			waiting.Go(func() {
+				if got, err := enter(r, slow, http.MethodPost, `{"id":7,"method":"tools/call"}`); err != nil || !strings.Contains(got, `"id":7`) || !strings.Contains(got, "was not sent") {
+					t.Errorf("a call to a host that is not there: %q, %v", got, err)
+				}
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		mustEnter(t, r, all.of("alice", "quick"), "now")
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the call took %s", took)
+		}
+		waiting.Wait()
+	})
+}
+
+// TestRelaysRevoke: what a caller has open ends in each workspace that it has entered, and in no other.
+func TestRelaysRevoke(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := places{"a": newSite(t), "b": newSite(t)}
+		r := newRelays(t, RelaysConfig{})
+		mustEnter(t, r, all.of("alice", "a"), "1")
+		mustEnter(t, r, all.of("bob", "b"), "1")
+		r.Revoke("alice")
+		synctest.Wait()
+		if all["a"].revoked != "alice" || all["b"].revoked != "" {
+			t.Errorf("the hosts were told %q and %q", all["a"].revoked, all["b"].revoked)
+		}
+	})
+}
+
+// callRequest is a message of a usual length.
+var callRequest = []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"` + strings.Repeat("x", 200) + `"}}}`)
+
+// BenchmarkRelaysCall measures calls through a front: all of it, and the scripted host, on as many cores as -cpu says.
+func BenchmarkRelaysCall(b *testing.B) {
+	all := places{"a": newSite(b)}
+	r := newRelays(b, RelaysConfig{})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		next, err := r.Enter(all.of("alice", "a"), false)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		next.ServeHTTP(w, request)
+	}))
+	defer web.Close()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	b.SetParallelism(16)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			response, err := client.Post(web.URL, "application/json", bytes.NewReader(callRequest))
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			_, _ = io.Copy(io.Discard, response.Body)
+			response.Body.Close()
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+}
+
+// siteSocket is the variable that makes a test process a far host.
+const siteSocket = "TOOLHOST_TEST_SITE"
+
+// TestSiteProcess is the far host of BenchmarkRelaysIdle, so that its memory is not counted.
+func TestSiteProcess(t *testing.T) {
+	path := os.Getenv(siteSocket)
+	if path == "" {
+		t.Skip("it is a process of a benchmark")
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("listening")
+	s := newSite(t)
+	for {
+		link, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.links <- link
+	}
+}
+
+// BenchmarkRelaysIdle measures the memory of a workspace that has a link and no call.
+func BenchmarkRelaysIdle(b *testing.B) {
+	const count = 500
+	socket := filepath.Join(b.TempDir(), "s")
+	far := exec.Command(os.Args[0], "-test.run=^TestSiteProcess$")
+	far.Env = append(os.Environ(), siteSocket+"="+socket)
+	out, err := far.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := far.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = far.Process.Kill(); _ = far.Wait() }()
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		b.Fatal(err)
+	}
+	dial := func(context.Context) (io.ReadWriteCloser, error) {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			_, err = conn.Write([]byte(testToken + "\n"))
+		}
+		return conn, err
+	}
+	for range b.N {
+		r := newRelays(b, RelaysConfig{PerCaller: count})
+		before := inUse()
+		for i := range count {
+			name := fmt.Sprint(i)
+			w := Workspace{Caller: "alice", Name: name, Key: name, Bearer: "alice", Dial: func() (Dialer, error) { return dial, nil }}
+			if got, err := enter(r, w, http.MethodPost, "x"); err != nil || got != "done x" {
+				b.Fatal(got, err)
+			}
+		}
+		b.ReportMetric(float64(inUse()-before)/count, "B/workspace")
+		r.Close()
+	}
+}
+
+// inUse returns the memory of live objects and stacks.
+func inUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
