@@ -20,6 +20,17 @@ func HTTP(ctx context.Context, era Era, url, token string) (*Conn, error) {
 	return c, c.start(ctx)
 }
 
+// Session returns the id of the legacy session of a client over HTTP.
+func (c *Conn) Session() string {
+	w, ok := c.t.(*web)
+	if !ok {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.session
+}
+
 type web struct {
 	era        Era
 	url, token string
