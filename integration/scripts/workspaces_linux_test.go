@@ -215,13 +215,13 @@ func TestWorkspacesEnd(t *testing.T) {
 	})
 	host.Must(t, s.Cmd.Process.Signal(syscall.SIGTERM))
 	host.Eventually(t, func() string {
-		if r, err := alice.Try(context.Background(), "Read", host.Args{"file_path": "note"}, nil); err == nil && r.Status != http.StatusServiceUnavailable {
+		if r, err := alice.Try(context.Background(), "Read", host.Args{"file_path": "note"}, host.Conversation("other")); err == nil && r.Status != http.StatusServiceUnavailable {
 			return fmt.Sprintf("a server that ends takes a call: %d", r.Status)
 		}
 		return ""
 	})
 	v.Put("alice/go", "")
-	if got := <-answer; got != "done\n<nil>" && got != "done<nil>" {
+	if got := <-answer; !strings.HasPrefix(got, "done\n") || !strings.HasSuffix(got, "<nil>") {
 		t.Errorf("the call that ran: %s", got)
 	}
 	host.Must(t, <-s.Gone)
