@@ -44,6 +44,9 @@ func (h *Host) Token(file string) (token, path string, made bool, err error) {
 func KeptToken(stateDir, file string) (token, path string, made bool, err error) {
 	if file == "" {
 		file = filepath.Join(stateDir, "token")
+		if err := os.MkdirAll(stateDir, 0o700); err != nil {
+			return "", "", false, fmt.Errorf("the state directory: %w", err)
+		}
 	}
 	token, err = auth.ReadToken(file)
 	if errors.Is(err, fs.ErrNotExist) {

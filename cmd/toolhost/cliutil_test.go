@@ -190,7 +190,7 @@ func TestAnnouncedToken(t *testing.T) {
 func TestAnnouncement(t *testing.T) {
 	var out strings.Builder
 	l := &listen.Listener{URL: "http://localhost", Socket: "/it's/\x1b[2J.sock"}
-	announce(&out, true, l, &callers{token: "t", file: "/it's\nhere/token"}, []string{"/ws\nlistening on \x1b[31mhttp://elsewhere"})
+	announce(&out, true, l, &callers{token: "t", file: "/it's\nhere/token"}, "/mcp", []string{"/ws\nlistening on \x1b[31mhttp://elsewhere"})
 	for _, want := range []string{`listening on unix:/it's/␛[2J.sock`, `serving /ws␊listening on ␛[31mhttp://elsewhere`, `cat '/it'\''s␊here/token'`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %s", want, out.String())

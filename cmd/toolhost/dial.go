@@ -45,7 +45,8 @@ const (
 func dialCommand() *cobra.Command {
 	var flags hostFlags
 	var texts []string
-	var serve, apart string
+	var serve string
+	var front frontHost
 	cmd := &cobra.Command{
 		Use: dialName + " [flags] [ROOT]...", Hidden: true, Short: "Connect the input and output to the host of toolhost remote, and start it if need be",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,7 +59,7 @@ func dialCommand() *cobra.Command {
 				if flags.settings, err = settingsTexts(serve, texts); err != nil {
 					return err
 				}
-				return flags.serveRelays(cmd.Context(), serve, apart, args)
+				return flags.serveRelays(cmd.Context(), serve, front, args)
 			}
 			state, err := flags.stateDirectory()
 			if err != nil {
@@ -81,7 +82,8 @@ func dialCommand() *cobra.Command {
 	flags.addStructured(cmd.Flags())
 	flags.scopes.add(cmd.Flags())
 	flags.scopes.addStrict(cmd.Flags())
-	cmd.Flags().StringVar(&apart, "apart", "", "the `DIR` with the workspaces of others, of which one is the root")
+	cmd.Flags().BoolVar(&front.callers, "front", false, "the relays are those of toolhost http --workspaces: callers come over a network")
+	cmd.Flags().StringVar(&front.apart, "apart", "", "the `DIR` with the workspaces of others, of which one is the root")
 	cmd.Flags().StringArrayVar(&texts, "settings-text", nil, "settings as base64 of a `TEXT`; repeatable")
 	cmd.Flags().StringVar(&serve, "serve", "", "be the host, on this socket")
 	return cmd
@@ -241,15 +243,20 @@ func settingsTexts(socket string, texts []string) (files []string, err error) {
 	return files, nil
 }
 
-// serveRelays is the host for relays: it serves until it has been idle. Its callers come over a network if it is one of
-// several in a directory.
-func (f *hostFlags) serveRelays(ctx context.Context, socket, apart string, roots []string) (err error) {
+// A frontHost says whether a host is that of a workspace of toolhost http --workspaces.
+type frontHost struct {
+	callers bool   // they come over a network
+	apart   string // the directory with other workspaces, if there is one
+}
+
+// serveRelays is the host for relays: it serves until it has been idle.
+func (f *hostFlags) serveRelays(ctx context.Context, socket string, front frontHost, roots []string) (err error) {
 	f.console.on = true // it costs nothing before it is opened
-	cfg, err := f.config(roots, apart != "")
+	cfg, err := f.config(roots, front.callers)
 	if err != nil {
 		return err
 	}
-	cfg.Apart = apart
+	cfg.Apart = front.apart
 	if err := unusableRoot(cfg.Roots); err != nil {
 		return err
 	}
@@ -280,7 +287,7 @@ func (f *hostFlags) serveRelays(ctx context.Context, socket, apart string, roots
 	defer stop()
 	go endIdle(ctx, host, far, stop)
 	callers, warm := auth.NewRelay(), mcpserver.LocalPrincipal
-	if apart != "" {
+	if front.callers {
 		warm = ""
 	}
 	ignoreSIGPIPE()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/remote"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/auth"
@@ -35,7 +36,7 @@ func workspacesDir(name string) (string, error) {
 
 // dirPlaces returns the workspaces in a directory. Their hosts have the flags of this command.
 func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFlags, network *networkFlags) (*dirPlaces, error) {
-	args, err := f.dialArguments()
+	args, err := f.frontArguments()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFla
 	for _, rule := range secret.Deny {
 		args = append(args, "--deny="+rule, "--deny="+strings.Replace(rule, "Read(", "Edit(", 1))
 	}
-	args = append(args, "--state-dir="+cfg.StateDir, "--apart="+dir, "--audit-max-size="+f.observe.auditMaxSize.String(),
+	args = append(args, "--apart="+dir, "--state-dir="+cfg.StateDir, "--audit-max-size="+f.observe.auditMaxSize.String(),
 		"--audit-keep="+strconv.Itoa(f.observe.auditKeep), "--log-level="+f.observe.logLevel)
 	for flag, files := range map[string][]string{"audit-log": {cfg.AuditLog}, "mcp-config": cfg.MCPConfig} {
 		for _, file := range files {
@@ -60,6 +61,20 @@ func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFla
 			args = append(args, "--"+flag+"="+abs)
 		}
 	}
+	place, err := farPlace(cfg.StateDir, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := listen.CheckSocketPath(place.socket); err != nil {
+		return nil, usageError{fmt.Errorf("the hosts of workspaces listen on sockets in the state directory, as %s: %w; name a shorter one with --state-dir", place.socket, err)}
+	}
+	return &dirPlaces{dir, cfg.StateDir, args, cfg.Log}, nil
+}
+
+// frontArguments are the arguments of the hosts of workspaces, wherever they are.
+func (f *hostFlags) frontArguments() ([]string, error) {
+	args, err := f.dialArguments()
+	args = append(args, "--front")
 	for _, key := range f.scopes.keys {
 		args = append(args, "--scope-key="+key)
 	}
@@ -69,7 +84,7 @@ func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFla
 	if f.scopes.argument {
 		args = append(args, "--session-argument")
 	}
-	return &dirPlaces{dir, cfg.StateDir, args, cfg.Log}, nil
+	return args, err
 }
 
 // find implements [places].

@@ -68,6 +68,7 @@ func openShopWith(t *testing.T, era client.Era, env []string, flags ...string) *
 	if err := os.WriteFile(filepath.Join(s.ws, "shared.txt"), []byte("shared\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	host.MustWrite(t, filepath.Join(root, "home", "config", "toolhost", "toolhost.json"), `{"remote": {"linger": "100ms"}}`)
 	ctx, cancel := host.Patient()
 	defer cancel()
 	s.h, err = host.StartHost(ctx, host.Setting{Transport: "http", Era: era}, s.ws, append(s.env, env...), append([]string{"--allow", "Bash"}, flags...)...)
@@ -132,23 +133,27 @@ func TestPrincipalsApart(t *testing.T) {
 	held := host.Contained(t)
 	for _, era := range samples.Of([]client.Era{client.Modern, client.Legacy}, 1) {
 		t.Run(string(era), func(t *testing.T) {
-			s := openShop(t, era)
-			alice, bob, carol := s.enter("alice", "read,write,exec"), s.enter("bob", "read,write,exec"), s.enter("carol", "read")
-			t.Run("handles", func(t *testing.T) { s.attackHandles(t, alice, bob, carol) })
-			t.Run("tasks", func(t *testing.T) { s.attackTasks(t, held, alice, bob) })
-			t.Run("results", func(t *testing.T) { s.attackResults(t, held, alice, bob, carol) })
-			dave := s.enter("dave", "read,write,exec") // who does nothing until the others have
-			if held {
-				t.Run("scratch", func(t *testing.T) { s.attackScratch(t, alice, bob, dave) })
-				t.Run("web", func(t *testing.T) { s.attackWeb(t, alice, bob) })
-			}
-			t.Run("scopes", func(t *testing.T) { s.attackScopes(t, alice, bob) })
-			t.Run("forgetting", func(t *testing.T) { s.attackMemory(t, alice, bob) })
-			t.Run("cancels", func(t *testing.T) { s.attackCancels(t, alice, bob) })
-			s.call(dave, "Glob", object{"pattern": "*"}, nil)
-			t.Run("records", func(t *testing.T) { s.checkRecords(t) })
+			openShop(t, era).attack(t, held)
 		})
 	}
+}
+
+// attack has one caller reach for what is another's.
+func (s *shop) attack(t *testing.T, held bool) {
+	alice, bob, carol := s.enter("alice", "read,write,exec"), s.enter("bob", "read,write,exec"), s.enter("carol", "read")
+	t.Run("handles", func(t *testing.T) { s.attackHandles(t, alice, bob, carol) })
+	t.Run("tasks", func(t *testing.T) { s.attackTasks(t, held, alice, bob) })
+	t.Run("results", func(t *testing.T) { s.attackResults(t, held, alice, bob, carol) })
+	dave := s.enter("dave", "read,write,exec") // who does nothing until the others have
+	if held {
+		t.Run("scratch", func(t *testing.T) { s.attackScratch(t, alice, bob, dave) })
+		t.Run("web", func(t *testing.T) { s.attackWeb(t, alice, bob) })
+	}
+	t.Run("scopes", func(t *testing.T) { s.attackScopes(t, alice, bob) })
+	t.Run("forgetting", func(t *testing.T) { s.attackMemory(t, alice, bob) })
+	t.Run("cancels", func(t *testing.T) { s.attackCancels(t, alice, bob) })
+	s.call(dave, "Glob", object{"pattern": "*"}, nil)
+	t.Run("records", func(t *testing.T) { s.checkRecords(t) })
 }
 
 // attackHandles uses the session handle of another.
@@ -285,7 +290,7 @@ func (s *shop) attackScratch(t *testing.T, alice, bob, dave *client.Conn) {
 		for _, command := range []string{
 			"cat " + dir + "/secret.txt", "ls -la " + dir, "find ~/.cache ~/.local -name 'secret*' -exec cat {} +",
 			"grep -rs CANARY.TEMP ~/.cache ~/.local",
-			"cp -r " + dir + "/secret* stolen; cat stolen; rm -rf stolen", "echo x >>" + dir + "/secret.txt; tail -2 " + dir + "/secret.txt", "rm -rf " + dir,
+			"cp " + dir + "/secret* stolen; cat stolen; rm -f stolen", "echo x >>" + dir + "/secret.txt; tail -2 " + dir + "/secret.txt", "rm -rf " + dir,
 		} {
 			if raw := s.bash(bob, command, nil); strings.Contains(raw, "CANARY-TEMP") {
 				t.Errorf("%s of %s tells: %s", command, name, host.Clip(raw, 400))

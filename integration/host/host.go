@@ -98,6 +98,7 @@ func (h *Host) connectWeb(ctx context.Context, era client.Era) error {
 		r.CloseWithError(err) // what else it writes is not waited for
 		return err
 	}
+	h.URL = strings.Replace(h.URL, "/w/NAME/", "/w/"+filepath.Base(h.Cmd.Dir)+"/", 1) // of the server of many workspaces
 	h.Conn, err = client.HTTP(ctx, era, h.URL, h.Token)
 	return err
 }

@@ -28,6 +28,14 @@ const probeTime = time.Second
 // lockRetry is how soon a lock is tried again.
 const lockRetry = 10 * time.Millisecond
 
+// CheckSocketPath returns an error if no socket can have this path.
+func CheckSocketPath(path string) error {
+	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
+		return Usage("the path has %d bytes, a socket's name has at most %d", len(path), most)
+	}
+	return nil
+}
+
 // openUnix listens on a socket that it creates. A lock next to it shows whether the existing socket belongs to a live
 // process, so that two servers that start at the same time cannot both replace it.
 func openUnix(path string, log *slog.Logger) (*Listener, error) {
@@ -39,8 +47,8 @@ func openUnix(path string, log *slog.Logger) (*Listener, error) {
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	fail := func(err error) (*Listener, error) { return nil, fmt.Errorf("--listen %s%s: %w", unixPrefix, path, err) }
-	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
-		return fail(Usage("the path has %d bytes, a socket's name has at most %d", len(path), most))
+	if err := CheckSocketPath(path); err != nil {
+		return fail(err)
 	}
 	if err := ownDirectory(filepath.Dir(path)); err != nil {
 		return fail(err)
