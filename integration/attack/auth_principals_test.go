@@ -76,6 +76,9 @@ func openShopWith(t *testing.T, era client.Era, env []string, flags ...string) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if s.h.Ended {
+			return
+		}
 		if err := s.h.Stop(); err != nil {
 			t.Errorf("the host did not end well: %v", err)
 		}

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"encoding/base64"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -16,7 +17,22 @@ import (
 // openVillage is a shop whose workspace is one of several, at the server of all of them.
 func openVillage(t *testing.T, era client.Era) *shop {
 	t.Helper()
-	return openShopWith(t, era, nil, "--workspaces", "..")
+	s := openShopWith(t, era, nil, "--workspaces", "..")
+	t.Cleanup(func() {
+		host.Must(t, s.h.Stop())
+		host.Eventually(t, func() string { return hostsIn(t, filepath.Dir(s.ws)) }) // they outlive the server for a moment
+	})
+	return s
+}
+
+// hostsIn says which host of a workspace in a directory runs.
+func hostsIn(t *testing.T, dir string) string {
+	for _, pid := range host.Processes(t) {
+		if raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(raw), "--apart="+dir) {
+			return fmt.Sprintf("the host %d of a workspace runs", pid)
+		}
+	}
+	return ""
 }
 
 // TestAttackWorkspaces has the owner of one workspace reach for another: with commands in the own one, with what only the
