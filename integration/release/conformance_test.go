@@ -20,9 +20,18 @@ import (
 // run when TOOLHOST_CONFORMANCE names the directory in which npm installed it, best with a node of its own:
 //
 //	npm install --prefix DIR node@22 @modelcontextprotocol/conformance@0.2.0-alpha.12
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { judgeServer(t) }
+
+// TestConformanceRelay has the suite judge the same server as the far side of toolhost remote.
+func TestConformanceRelay(t *testing.T) { judgeServer(t, host.Binary) }
+
+// conformanceDir is the program that serves the suite's fixtures.
+const conformanceDir = "../../cmd/toolhost/internal/conformance"
+
+// judgeServer has the suite judge the server with its fixtures, in both eras.
+func judgeServer(t *testing.T, relay ...string) {
 	node, suite := conformanceSuite(t)
-	url := startFixtures(t)
+	url := startFixtures(t, relay...)
 	for _, run := range []struct {
 		name     string
 		args     []string
@@ -34,7 +43,7 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			args := append([]string{suite, "server", "--url", url, "-o", host.TempDir(t),
-				"--expected-failures", filepath.Join("..", "conformance", run.expected)}, run.args...)
+				"--expected-failures", filepath.Join(conformanceDir, run.expected)}, run.args...)
 			out, err := exec.Command(node, args...).CombinedOutput()
 			summary := string(out[max(0, strings.Index(string(out), "=== SUMMARY")):])
 			if err != nil {
@@ -120,14 +129,14 @@ func conformanceSuite(t *testing.T) (node, suite string) {
 	return node, suite
 }
 
-// startFixtures serves the suite's fixtures until the test ends.
-func startFixtures(t *testing.T) (url string) {
+// startFixtures serves the suite's fixtures until the test ends, through a relay if its program is given.
+func startFixtures(t *testing.T, relay ...string) (url string) {
 	t.Helper()
 	program := filepath.Join(host.TempDir(t), "conformance")
-	if out, err := exec.Command("go", "build", "-o", program, "../conformance").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program, conformanceDir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.Command(program)
+	cmd := exec.Command(program, relay...)
 	home := host.TempDir(t)
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home)
 	stop, err := cmd.StdinPipe()

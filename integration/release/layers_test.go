@@ -32,7 +32,7 @@ const mcpLibrary = "github.com/mark3labs/mcp-go"
 
 // conformance serves the fixtures of the official suite, in the words of the library. It is a program for
 // tests, so nothing can import it.
-const conformance = host.Module + "integration/conformance"
+const conformance = host.Module + "cmd/toolhost/internal/conformance"
 
 // fakeModel plays the model of a client under test. It is a leaf of cmd/toolhost, which verifies clients with it.
 const fakeModel = host.Module + "cmd/toolhost/fakemodel"

@@ -1,6 +1,9 @@
 // Command conformance serves the official MCP conformance suite: a toolhost with the suite's fixtures next to
 // its own tools. The suite sends no token, so a proxy in front of the guarded endpoint adds it and passes on
-// everything else as it came. It is for tests only: whoever reaches the proxy is let in.
+// everything else as it came. It is for tests only: all that reach the proxy are let in.
+//
+// With the path of toolhost as its argument, it is the far host of that program's command remote, and the suite
+// meets the relay.
 package main
 
 import (
@@ -16,26 +19,38 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/remote"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
 func main() {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { // whichever process started this ends it by closing its input
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
-	if err := run(ctx); err != nil {
+	var err error
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "version": // the relay tries its far program with it
+	case len(os.Args) > 1 && os.Args[1] == "dial":
+		err = dial(strings.TrimPrefix(os.Args[len(os.Args)-1], "--state-dir="))
+	default:
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() { // the process that started this ends it by closing its input
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+		err = run(ctx, strings.Join(os.Args[1:], ""))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
 }
 
-// run serves until ctx is done. The first line on stdout is the address for the suite.
-func run(ctx context.Context) (err error) {
+// run serves until ctx is done, through a relay if program is not empty. The first line on stdout is the address for
+// the suite.
+func run(ctx context.Context, program string) (err error) {
 	dir, err := os.MkdirTemp("", "toolhost-conformance-*")
 	if err != nil {
 		return err
@@ -58,16 +73,25 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	token := rand.Text()
-	proxy := &http.Server{Handler: withToken("http://"+guarded.Addr().String(), token)}
+	token, cfg := rand.Text(), mcpserver.HTTPConfig{Warm: mcpserver.TokenPrincipal}
+	bearer, address := token, guarded.Addr().String()
+	if program != "" {
+		guarded.Close() // the relay takes its port
+		bearer, cfg.Relay = remote.Bearer, http.NotFoundHandler()
+		var near *exec.Cmd
+		if guarded, near, err = relay(ctx, program, dir, address, token); err != nil {
+			return err
+		}
+		defer func() { _ = near.Wait() }() // it was told to end
+	}
+	if cfg.Verifier, err = auth.NewStaticToken(bearer, mcpserver.TokenPrincipal); err != nil {
+		return err
+	}
+	proxy := &http.Server{Handler: withToken("http://"+address, token)}
 	failed := make(chan error, 1)
 	go func() { failed <- proxy.Serve(open) }()
 	fmt.Printf("http://%s%s\n", open.Addr(), mcpserver.Endpoint)
-	single, err := auth.NewStaticToken(token, mcpserver.TokenPrincipal)
-	if err == nil {
-		err = server.ServeHTTP(ctx, guarded, mcpserver.HTTPConfig{Verifier: single, Warm: mcpserver.TokenPrincipal})
-	}
-	err = errors.Join(err, proxy.Close())
+	err = errors.Join(server.ServeHTTP(ctx, guarded, cfg), proxy.Close())
 	if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
 		err = errors.Join(err, e)
 	}
