@@ -4,12 +4,34 @@ package agents
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
+
+// TestRelayedClients has the clients' own programs work with the tools of a far host: two of them, one for each era of the
+// protocol, or all with -samples=100.
+func TestRelayedClients(t *testing.T) {
+	t.Parallel()
+	for _, c := range realClients {
+		if c.name != "claude" && c.name != "codex" && !samples.Whole() {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			program, env := host.ClientProgram(t, c.program)
+			p := newPerson(t)
+			p.Settings(t, `{"remote": {"linger": "100ms"}}`)
+			host.WriteModelFiles(t, p.Project)
+			t.Cleanup(func() { host.FarEnded(t, filepath.Join(p.Home, "state", "toolhost")) })
+			c.add(t, p, env, "--root", p.Project, "--remote", "cmd:env")
+			c.work(t, p, program, env)
+		})
+	}
+}
 
 // TestAgentClients has each client that runs agents as the agent, for a model that this test plays: it has the tools of this host, and
 // works by them. TOOLHOST_RUN_ALL has those run as well whose model is reached in the same way as that of another.

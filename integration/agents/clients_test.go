@@ -18,7 +18,7 @@ import (
 type realClient struct {
 	name      string // of the test
 	program   string
-	install   string // the client's name for toolhost install; empty: its configuration names toolhost already
+	install   string // the client's name for toolhost install
 	list      []string
 	connected string                                    // what the list says of a server that answers; a client without one shows it by its work
 	args      func(url string) (args, env []string)     // of a run without a person
@@ -34,8 +34,8 @@ var realClients = []realClient{
 	{name: "copilot", program: "copilot", install: "copilot", list: []string{"mcp", "list"}, connected: "local", args: copilotArgs, first: schemas},
 	{name: "opencode", program: "opencode", install: "opencode", list: []string{"mcp", "list"}, connected: "connected", args: opencodeArgs, first: schemas},
 	{name: "qwen", program: "qwen", install: "qwen", list: []string{"mcp", "list"}, connected: "Connected", args: qwenArgs, config: qwenConfig, first: []string{"mcp__toolhost__Read"}}, // not in .ci/run
-	{name: "kilo", program: "kilo", args: kiloArgs, config: kiloConfig, first: schemas},
-	{name: "kimi", program: "kimi", args: kimiArgs, config: kimiConfig, first: schemas},
+	{name: "kilo", program: "kilo", install: "kilo", args: kiloArgs, first: schemas},
+	{name: "kimi", program: "kimi", install: "kimi", args: kimiArgs, first: schemas},
 }
 
 // TestRealClients has the clients' own programs read what toolhost install wrote, connect, and work for a model that this test
@@ -61,9 +61,6 @@ func TestRealClients(t *testing.T) {
 				}
 			}
 			c.work(t, p, program, env)
-			if c.install == "" {
-				return
-			}
 			if out, ok := p.Run(t, env, host.Binary, "uninstall", c.install); !ok {
 				t.Errorf("uninstall: %s", out)
 			}
@@ -77,7 +74,7 @@ func TestRealClients(t *testing.T) {
 }
 
 // add makes the entry of toolhost in the client's configuration.
-func (c realClient) add(t *testing.T, p person, env []string) {
+func (c realClient) add(t *testing.T, p person, env []string, flags ...string) {
 	t.Helper()
 	if c.config != nil {
 		file, content := c.config(p)
@@ -86,13 +83,11 @@ func (c realClient) add(t *testing.T, p person, env []string) {
 		host.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		host.Must(t, os.WriteFile(file, data, 0o600))
 	}
-	if c.install == "" {
-		return
-	}
 	for _, args := range [][]string{
 		{"install", c.install}, {"install", c.install}, // the second time there is nothing to do
 		{"install", c.install, "--root", "."}, // and this changes the entry
 	} {
+		args = append(args, flags...)
 		if out, ok := p.Run(t, env, host.Binary, args...); !ok {
 			t.Fatalf("%v: %s", args, out)
 		}
@@ -194,21 +189,11 @@ func openaiCompatible(url string) string {
 	return string(config)
 }
 
-func kiloConfig(p person) (file string, content any) {
-	entry := map[string]any{"type": "local", "command": []string{host.Binary, "stdio", "--root", p.Project}, "enabled": true}
-	return filepath.Join(p.Home, "config", "kilo", "kilo.json"), map[string]any{"mcp": map[string]any{"toolhost": entry}}
-}
-
 // kimiArgs make Kimi Code work for a model elsewhere.
 func kimiArgs(url string) (args, env []string) {
 	return []string{"-p", "go"}, []string{
 		"KIMI_MODEL_NAME=none", "KIMI_MODEL_API_KEY=none", "KIMI_MODEL_PROVIDER_TYPE=openai", "KIMI_MODEL_BASE_URL=" + url + "/v1", "KIMI_CODE_NO_AUTO_UPDATE=1",
 	}
-}
-
-func kimiConfig(p person) (file string, content any) {
-	entry := map[string]any{"command": host.Binary, "args": []string{"stdio", "--root", p.Project}}
-	return filepath.Join(p.Home, ".kimi-code", "mcp.json"), map[string]any{"mcpServers": map[string]any{"toolhost": entry}}
 }
 
 // firstRequests are words that the first request of a client which offers tools must hold: of our schemas, or of the instructions that

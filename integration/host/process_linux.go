@@ -53,6 +53,31 @@ func Processes(t *testing.T) []int {
 	return pids
 }
 
+// FarProcesses returns the processes of toolhost dial with a state directory: hosts for relays, or those that connect
+// to one.
+func FarProcesses(t *testing.T, state string, hosts bool) (pids []int) {
+	t.Helper()
+	for _, pid := range Processes(t) {
+		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
+		line := string(raw)
+		if strings.Contains(line, filepath.Join(state, "program")) && strings.Contains(line, "--serve=") == hosts {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// FarEnded waits for the end of the hosts for relays.
+func FarEnded(t *testing.T, state string) {
+	t.Helper()
+	Eventually(t, func() string {
+		if pids := FarProcesses(t, state, true); len(pids) > 0 {
+			return fmt.Sprintf("hosts %v still run", pids)
+		}
+		return ""
+	})
+}
+
 // Descendants returns the living processes below one, which is not among them.
 func Descendants(t *testing.T, pid int) []int {
 	t.Helper()

@@ -25,9 +25,12 @@ type farGround struct {
 func newFarGround(t *testing.T) farGround {
 	g := farGround{host.NewGround(t), "cmd:env"}
 	host.MustWrite(t, filepath.Join(g.Home, "config", "toolhost", "toolhost.json"), `{"remote": {"linger": "100ms"}}`)
-	t.Cleanup(func() { g.ended() })
+	t.Cleanup(g.ended)
 	return g
 }
+
+// ended waits for the end of the far hosts.
+func (g farGround) ended() { host.FarEnded(g.T, g.State) }
 
 // relay starts a relay, and a far host if none runs.
 func (g farGround) relay(s host.Setting, flags ...string) *host.Session {
@@ -45,37 +48,14 @@ func (g farGround) relay(s host.Setting, flags ...string) *host.Session {
 	return &host.Session{Host: h, T: g.T, Ctx: ctx}
 }
 
-// running returns the processes of toolhost dial: hosts, or those that connect to one.
-func (g farGround) running(hosts bool) (pids []int) {
-	for _, pid := range host.Processes(g.T) {
-		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
-		line := string(raw)
-		if strings.Contains(line, filepath.Join(g.State, "program")) && strings.Contains(line, "--serve=") == hosts {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
 // kill kills processes and waits for their end.
 func (g farGround) kill(hosts bool) {
 	g.T.Helper()
-	for _, pid := range g.running(hosts) {
+	for _, pid := range host.FarProcesses(g.T, g.State, hosts) {
 		w := host.Watch(g.T, pid)
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		w.End(g.T)
 	}
-}
-
-// ended waits for the end of the far hosts.
-func (g farGround) ended() {
-	g.T.Helper()
-	host.Eventually(g.T, func() string {
-		if pids := g.running(true); len(pids) > 0 {
-			return fmt.Sprintf("hosts %v still run", pids)
-		}
-		return ""
-	})
 }
 
 // TestRemote: over both transports and in both eras a client sees what it would see of a host on its own machine. The link
@@ -152,7 +132,7 @@ func TestRemoteTogether(t *testing.T) {
 	g := newFarGround(t)
 	g.Put("a.txt", "content\n")
 	one, two := g.relay(host.StdioLegacy), g.relay(host.StdioModern)
-	if hosts := g.running(true); len(hosts) != 1 {
+	if hosts := host.FarProcesses(t, g.State, true); len(hosts) != 1 {
 		t.Errorf("two relays to one workspace have the hosts %v", hosts)
 	}
 	one.MustCall("Read", host.Args{"file_path": "a.txt"})
@@ -276,7 +256,7 @@ func TestRemoteRefused(t *testing.T) {
 			t.Errorf("%s %q: %v", c.target, c.flags, err)
 		}
 	}
-	if pids := g.running(true); len(pids) > 0 {
+	if pids := host.FarProcesses(t, g.State, true); len(pids) > 0 {
 		t.Errorf("hosts %v were started", pids)
 	}
 	for _, target := range []string{"ssh://-oProxyCommand=x/", "docker://-v", "ssh://", "box", "k8s://ns", "cmd:"} {
