@@ -44,8 +44,8 @@ const (
 // dialCommand is the far side of toolhost remote.
 func dialCommand() *cobra.Command {
 	var flags hostFlags
-	var texts []string
 	var serve string
+	var from int
 	var front frontHost
 	cmd := &cobra.Command{
 		Use: dialName + " [flags] [ROOT]...", Hidden: true, Short: "Connect the input and output to the host of toolhost remote, and start it if need be",
@@ -56,22 +56,25 @@ func dialCommand() *cobra.Command {
 			}
 			flags.roots = nil
 			if serve != "" {
-				if flags.settings, err = settingsTexts(serve, texts); err != nil {
-					return err
-				}
 				return flags.serveRelays(cmd.Context(), serve, front, args)
 			}
 			state, err := flags.stateDirectory()
 			if err != nil {
 				return err
 			}
-			place, err := farPlace(state, args, os.Args[slices.Index(os.Args, dialName)+1:])
+			texts, err := settingsTexts(from)
+			if err != nil {
+				return err
+			}
+			place, err := farPlace(state, args, os.Args[slices.Index(os.Args, dialName)+1:], texts)
 			if err != nil {
 				return err
 			}
 			link, err := place.connect(cmd.Context())
-			if err != nil {
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the next link would fail too
 				fmt.Fprintln(cmd.OutOrStdout(), remote.FailMark+sanitized(err.Error()))
+			}
+			if err != nil {
 				return err
 			}
 			defer link.Close()
@@ -84,7 +87,7 @@ func dialCommand() *cobra.Command {
 	flags.scopes.addStrict(cmd.Flags())
 	cmd.Flags().BoolVar(&front.callers, "front", false, "the relays are those of toolhost http --workspaces: callers come over a network")
 	cmd.Flags().StringVar(&front.apart, "apart", "", "the `DIR` with the workspaces of others, of which one is the root")
-	cmd.Flags().StringArrayVar(&texts, "settings-text", nil, "settings as base64 of a `TEXT`; repeatable")
+	cmd.Flags().IntVar(&from, "settings-from", 0, "the `DESCRIPTOR` to read texts of settings from, a line of base64 each")
 	cmd.Flags().StringVar(&serve, "serve", "", "be the host, on this socket")
 	return cmd
 }
@@ -106,12 +109,14 @@ func atHome(dirs []string) (all []string, err error) {
 
 // A farSite is where the host of one version, and of the same roots and settings, listens.
 type farSite struct {
-	socket string
-	args   []string // to start it with
+	socket   string
+	args     []string // to start it with
+	settings [][]byte // their texts
 }
 
-// farPlace returns the place for the arguments of toolhost dial. A change of this program is another version.
-func farPlace(state string, roots, args []string) (p farSite, err error) {
+// farPlace returns the place for the arguments of toolhost dial, and settings. A change of this program is another
+// version.
+func farPlace(state string, roots, args []string, settings [][]byte) (p farSite, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return p, err
@@ -124,13 +129,14 @@ func farPlace(state string, roots, args []string) (p farSite, err error) {
 	if err != nil {
 		return p, err
 	}
-	raw, err := json.Marshal([]any{versionString(), info.Size(), info.ModTime(), dir, roots, args})
+	raw, err := json.Marshal([]any{versionString(), info.Size(), info.ModTime(), dir, roots, settings, args})
 	if err != nil {
 		return p, err
 	}
 	sum := sha256.Sum256(raw)
 	p.socket = filepath.Join(state, farFolder, fmt.Sprintf("%x", sum[:8]))
 	p.args = append([]string{self, dialName, "--serve=" + p.socket}, args...)
+	p.settings = settings
 	return p, os.MkdirAll(filepath.Dir(p.socket), 0o700)
 }
 
@@ -143,7 +149,7 @@ func (p farSite) connect(ctx context.Context) (link *net.UnixConn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, farStart)
 	defer cancel()
 	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
-		return nil, fmt.Errorf("another process starts the host of this workspace and does not finish: %w", err)
+		return nil, fmt.Errorf("another process starts the host of this workspace and does not finish, end it: %w", err)
 	}
 	defer lock.Close()
 	if link, err = p.open(); err == nil {
@@ -164,7 +170,7 @@ func (p farSite) connect(ctx context.Context) (link *net.UnixConn, err error) {
 		case err := <-ended:
 			return nil, fmt.Errorf("the host did not start (%w): %s", err, p.log())
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the host did not listen within %s: see %s.log", farStart, p.socket)
+			return nil, fmt.Errorf("the host did not listen within %s, see %s.log: %w", farStart, p.socket, ctx.Err())
 		}
 	}
 }
@@ -193,7 +199,15 @@ func (p farSite) start() (ended <-chan error, err error) {
 		return nil, err
 	}
 	defer log.Close()
-	host, err := os.StartProcess(p.args[0], p.args, &os.ProcAttr{Files: []*os.File{nil, log, log}, Sys: detached()})
+	args := p.args
+	for i, text := range p.settings {
+		file := fmt.Sprintf("%s.%d.json", p.socket, i)
+		if err := privatefile.Replace(file, text); err != nil {
+			return nil, err
+		}
+		args = append(args, "--settings="+file)
+	}
+	host, err := os.StartProcess(args[0], args, &os.ProcAttr{Files: []*os.File{nil, log, log}, Sys: detached()})
 	if err != nil {
 		return nil, err
 	}
@@ -227,20 +241,36 @@ func copyLink(link *net.UnixConn) error {
 	return err
 }
 
-// settingsTexts writes settings that came with the arguments to files.
-func settingsTexts(socket string, texts []string) (files []string, err error) {
-	for i, text := range texts {
-		raw, err := base64.StdEncoding.DecodeString(text)
+// maxSettings bounds the texts of settings that come from the near side, in bytes.
+const maxSettings = 16 << 20
+
+// settingsTexts reads settings from a descriptor; 0: there are none.
+func settingsTexts(from int) (texts [][]byte, err error) {
+	if from == 0 {
+		return nil, nil
+	}
+	f := os.NewFile(uintptr(from), "settings")
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxSettings))
+	if err == nil {
+		texts, err = decodedTexts(strings.Fields(string(raw)))
+	}
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--settings-from: %w", err)}
+	}
+	return texts, nil
+}
+
+// decodedTexts decodes texts in base64.
+func decodedTexts(encoded []string) (texts [][]byte, err error) {
+	for _, e := range encoded {
+		text, err := base64.StdEncoding.DecodeString(e)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--settings-text: %w", err)}
-		}
-		file := fmt.Sprintf("%s.%d.json", socket, i)
-		if err := privatefile.Replace(file, raw); err != nil {
 			return nil, err
 		}
-		files = append(files, file)
+		texts = append(texts, text)
 	}
-	return files, nil
+	return texts, nil
 }
 
 // A frontHost says whether a host is that of a workspace of toolhost http --workspaces.
@@ -263,7 +293,6 @@ func (f *hostFlags) serveRelays(ctx context.Context, socket string, front frontH
 	if err := listen.ClearEnvironment(); err != nil {
 		return err
 	}
-	cfg.OwnFiles = append(cfg.OwnFiles, socket, socket+".lock")
 	host, err := mcpserver.Open(cfg)
 	if err != nil {
 		return err

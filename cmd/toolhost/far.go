@@ -50,7 +50,7 @@ func (f *farFlags) options() (args []string, err error) {
 // with has a link to the target as long as do runs.
 func (f *farFlags) with(cmd *cobra.Command, roots []string, do func(context.Context, *remote.Near) error) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
-	near, err := f.target.near(ctx, cmd.ErrOrStderr(), f.name, roots)
+	near, err := f.target.near(ctx, cmd.ErrOrStderr(), f.name, roots, nil)
 	if err != nil {
 		cancel()
 		return err

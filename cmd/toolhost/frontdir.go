@@ -19,10 +19,11 @@ import (
 // dirPlaces are the workspaces of this machine: the directories in one. The host of each is that of toolhost dial, which
 // all servers of the same directory share.
 type dirPlaces struct {
-	dir   string // without links
-	state string
-	args  []string // of the hosts, without their root
-	log   *slog.Logger
+	dir      string // without links
+	state    string
+	args     []string // of the hosts, without their root
+	settings [][]byte // the texts of their settings
+	log      *slog.Logger
 }
 
 // workspacesDir returns the directory of workspaces without links.
@@ -36,7 +37,11 @@ func workspacesDir(name string) (string, error) {
 
 // dirPlaces returns the workspaces in a directory. Their hosts have the flags of this command.
 func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFlags, network *networkFlags) (*dirPlaces, error) {
-	args, err := f.frontArguments()
+	args, encoded, err := f.frontArguments()
+	if err != nil {
+		return nil, err
+	}
+	texts, err := decodedTexts(encoded)
 	if err != nil {
 		return nil, err
 	}
@@ -61,19 +66,20 @@ func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFla
 			args = append(args, "--"+flag+"="+abs)
 		}
 	}
-	place, err := farPlace(cfg.StateDir, nil, nil)
+	place, err := farPlace(cfg.StateDir, nil, nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	if err := listen.CheckSocketPath(place.socket); err != nil {
 		return nil, usageError{fmt.Errorf("the hosts of workspaces listen on sockets in the state directory, as %s: %w; name a shorter one with --state-dir", place.socket, err)}
 	}
-	return &dirPlaces{dir, cfg.StateDir, args, cfg.Log}, nil
+	return &dirPlaces{dir, cfg.StateDir, args, texts, cfg.Log}, nil
 }
 
-// frontArguments are the arguments of the hosts of workspaces, wherever they are.
-func (f *hostFlags) frontArguments() ([]string, error) {
-	args, err := f.dialArguments()
+// frontArguments are the arguments of the hosts of workspaces, wherever they are, and the texts of their settings in
+// base64.
+func (f *hostFlags) frontArguments() (args, settings []string, err error) {
+	args, settings, err = f.dialArguments()
 	args = append(args, "--front")
 	for _, key := range f.scopes.keys {
 		args = append(args, "--scope-key="+key)
@@ -84,7 +90,7 @@ func (f *hostFlags) frontArguments() ([]string, error) {
 	if f.scopes.argument {
 		args = append(args, "--session-argument")
 	}
-	return args, err
+	return args, settings, err
 }
 
 // find implements [places].
@@ -138,7 +144,7 @@ func (d *dirPlaces) dialer(name, path string) (remote.Dialer, error) {
 	if !exact || alike > 1 {
 		return nil, mcpserver.ErrNoWorkspace
 	}
-	place, err := farPlace(d.state, []string{path}, append([]string{"--root=" + path}, d.args...))
+	place, err := farPlace(d.state, []string{path}, append([]string{"--root=" + path}, d.args...), d.settings)
 	if err != nil {
 		return nil, err
 	}

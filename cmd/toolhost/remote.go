@@ -31,8 +31,8 @@ func (f *targetFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.farDir, "far-dir", "", "the `DIR` of the target for the program and its state (default: the state directory of the user there)")
 }
 
-// near dials a target. dial are the arguments of the host there.
-func (f *targetFlags) near(ctx context.Context, stderr io.Writer, name string, dial []string) (*remote.Near, error) {
+// near dials a target. dial are the arguments of the host there, and settings further settings for it in base64.
+func (f *targetFlags) near(ctx context.Context, stderr io.Writer, name string, dial, settings []string) (*remote.Near, error) {
 	target, err := remote.Parse(name)
 	if err != nil {
 		return nil, usageError{err}
@@ -41,7 +41,7 @@ func (f *targetFlags) near(ctx context.Context, stderr io.Writer, name string, d
 		dial = append([]string{"--root=" + target.Root}, dial...)
 	}
 	l := remote.NewLauncher(target, f.binary)
-	l.Version, l.Args, l.FarDir = versionString(), dial, f.farDir
+	l.Version, l.Args, l.Settings, l.FarDir = versionString(), dial, settings, f.farDir
 	say := func(text string) { fmt.Fprintln(stderr, "toolhost:", sanitized(text)) }
 	l.Say = say
 	return remote.NewNear(ctx, l.Dial, func(err error) { say(err.Error()) }), nil
@@ -81,7 +81,7 @@ The rules and settings are those of the user and the workspace there. --settings
   toolhost remote ssh://box/srv/project http --listen 127.0.0.1:8377`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dial, err := flags.host.dialArguments()
+			dial, settings, err := flags.host.dialArguments()
 			if err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ The rules and settings are those of the user and the workspace there. --settings
 			if kind != stdioKind && kind != httpKind {
 				return usageError{fmt.Errorf("%q: serve the client over stdio or http", kind)}
 			}
-			near, err := flags.target.near(ctx, cmd.ErrOrStderr(), args[0], dial)
+			near, err := flags.target.near(ctx, cmd.ErrOrStderr(), args[0], dial, settings)
 			if err != nil {
 				return err
 			}
@@ -131,10 +131,11 @@ func rootArguments(roots []string) (args []string) {
 	return args
 }
 
-// dialArguments returns the arguments of the far host: flags that were given here.
-func (f *hostFlags) dialArguments() (args []string, err error) {
+// dialArguments returns the arguments of the far host, which are flags that were given here, and the texts of settings in
+// base64.
+func (f *hostFlags) dialArguments() (args, settings []string, err error) {
 	if err := f.checkTools(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	each := func(flag string, values []string) {
 		for _, value := range values {
@@ -158,11 +159,11 @@ func (f *hostFlags) dialArguments() (args []string, err error) {
 	for _, file := range f.settings {
 		raw, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("--settings: %w", err)
+			return nil, nil, fmt.Errorf("--settings: %w", err)
 		}
-		each("settings-text", []string{base64.StdEncoding.EncodeToString(raw)})
+		settings = append(settings, base64.StdEncoding.EncodeToString(raw))
 	}
-	return args, nil
+	return args, settings, nil
 }
 
 // serveHTTP relays HTTP clients that have the token.

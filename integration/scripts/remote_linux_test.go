@@ -140,7 +140,11 @@ func TestRemoteTogether(t *testing.T) {
 	one.MustCall("Edit", host.Args{"file_path": "a.txt", "old_string": "content", "new_string": "changed"})
 	three := g.relay(host.StdioModern, "--deny", "Read(a.txt)")
 	three.Refused("Read", host.Args{"file_path": "a.txt"}, "a.txt")
-	for _, s := range []*host.Session{one, two, three} {
+	rules := g.Put("rules.json", `{"permissions": {"deny": ["Edit(a.txt)"]}, "comment": "`+strings.Repeat("x", 200_000)+`"}`)
+	four := g.relay(host.StdioModern, "--settings", rules)
+	four.MustCall("Read", host.Args{"file_path": "a.txt"})
+	four.Refused("Edit", host.Args{"file_path": "a.txt", "old_string": "changed", "new_string": "again"}, "Edit(a.txt)")
+	for _, s := range []*host.Session{one, two, three, four} {
 		s.End()
 	}
 }

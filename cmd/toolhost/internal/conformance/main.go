@@ -23,7 +23,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/toolhost/toolhost/cmd/toolhost/internal/remote"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
@@ -77,7 +76,7 @@ func run(ctx context.Context, program string) (err error) {
 	bearer, address := token, guarded.Addr().String()
 	if program != "" {
 		guarded.Close() // the relay takes its port
-		bearer, cfg.Relay = remote.Bearer, http.NotFoundHandler()
+		bearer, cfg.Relay = auth.RelayBearer(mcpserver.Local()), http.NotFoundHandler()
 		var near *exec.Cmd
 		if guarded, near, err = relay(ctx, program, dir, address, token); err != nil {
 			return err

@@ -17,12 +17,8 @@ import (
 	"time"
 )
 
-const (
-	// bringTime is how long the far side may take to check the program after it has arrived.
-	bringTime = 60 * time.Second
-	// tellEvery is how often it is told how much of the program has been sent.
-	tellEvery = 2 * time.Second
-)
+// tellEvery is how often it is told how much of the program has been sent.
+const tellEvery = 2 * time.Second
 
 // bringScript receives the program, checks it, tries it, and puts it in its place. The braces make the shell read all
 // of it before it runs any of it: what follows in the input is the program.
@@ -60,7 +56,7 @@ func (l *Launcher) bring(ctx context.Context, system string) error {
 	if err != nil {
 		return err
 	}
-	p, err := launch(l.Target, func() (string, error) {
+	p, err := launch(ctx, l.Target, func() (string, error) {
 		place, err := l.place()
 		return place + "want=" + sum + "\n" + bringScript, err
 	})
@@ -68,10 +64,11 @@ func (l *Launcher) bring(ctx context.Context, system string) error {
 		return err
 	}
 	defer p.Close()
-	_, coding, err := p.await(ctx, launchTime, sendMark)
+	_, coding, err := p.await(ctx, sendMark)
 	if err == nil {
 		sent := l.send(ctx, p, file, coding == "gzip")
-		if _, _, err = p.await(ctx, bringTime, doneMark); err == nil {
+		_, _, err = p.await(ctx, doneMark)
+		if _, told := errors.AsType[Refusal](err); !told && sent != nil {
 			err = sent
 		}
 	}
@@ -81,7 +78,7 @@ func (l *Launcher) bring(ctx context.Context, system string) error {
 	return nil
 }
 
-// send writes the program to the far side and ends its input.
+// send writes the program to the far side, as long as some of it is taken within [launchTime], and ends its input.
 func (l *Launcher) send(ctx context.Context, p *process, file string, compressed bool) error {
 	defer context.AfterFunc(ctx, func() { p.Close() })()
 	f, err := os.Open(file)
@@ -99,9 +96,15 @@ func (l *Launcher) send(ctx context.Context, p *process, file string, compressed
 			return err
 		}
 	}
-	_, err = io.Copy(w, &told{Reader: f, of: info.Size(), say: l.Say, what: "sending the program to " + l.Name})
+	stuck := time.AfterFunc(launchTime, func() { p.Close() })
+	_, err = io.Copy(w, &told{
+		Reader: f, of: info.Size(), stuck: stuck, say: l.Say, what: "sending the program to " + l.Name,
+	})
 	if compressed {
 		err = errors.Join(err, w.Close())
+	}
+	if !stuck.Stop() {
+		return fmt.Errorf("%s took nothing for %s while the program was sent", p.target.Argv[0], launchTime)
 	}
 	return errors.Join(err, p.in.Close())
 }
@@ -111,6 +114,7 @@ type told struct {
 	io.Reader
 	read, of int64
 	last     time.Time
+	stuck    *time.Timer // which ends it
 	say      func(string)
 	what     string
 }
@@ -119,6 +123,7 @@ type told struct {
 func (t *told) Read(p []byte) (int, error) {
 	n, err := t.Reader.Read(p)
 	t.read += int64(n)
+	t.stuck.Reset(launchTime)
 	if now := time.Now(); now.Sub(t.last) > tellEvery {
 		t.last = now
 		t.say(fmt.Sprintf("%s: %d of %d MB", t.what, t.read>>20, t.of>>20))

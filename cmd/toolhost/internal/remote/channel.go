@@ -143,9 +143,8 @@ func (c *channel) ended() bool {
 	return c.err != nil
 }
 
-// unlink gives the link up for the one of a number, so that nothing more is received over it, and returns how many
-// bytes were received. It reports false if a link of a higher number has come first: what the other side said about
-// this one is old.
+// unlink ends the current link in favour of the link of a number: from then on nothing is received over the former. It
+// returns how many bytes have been received. It reports false if a link of a higher number has come since.
 func (c *channel) unlink(number uint64) (received uint64, ok bool) {
 	c.mu.Lock()
 	if number <= c.links {

@@ -50,10 +50,11 @@ type process struct {
 	mu      sync.Mutex
 	printed []byte // the end of its error output
 	err     error  // of its end
+	killed  bool   // by us
 }
 
 // launch starts sh at a target and gives it a script, which may be made while the launcher starts.
-func launch(t Target, script func() (string, error)) (*process, error) {
+func launch(ctx context.Context, t Target, script func() (string, error)) (*process, error) {
 	cmd := hostprogram.Command(context.Background(), t.Argv[0], t.Argv[1:]...)
 	cmd.WaitDelay = launchGrace
 	in, err := cmd.StdinPipe()
@@ -82,12 +83,23 @@ func launch(t Target, script func() (string, error)) (*process, error) {
 	}()
 	text, err := script()
 	if err == nil {
-		_, err = io.WriteString(in, text)
+		ctx, cancel := p.limited(ctx)
+		defer cancel()
+		if _, err = io.WriteString(in, text); ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 	}
 	if err != nil {
 		return nil, closeReason(p, err)
 	}
 	return p, nil
+}
+
+// limited ends the launcher when ctx is done or after [launchTime], unless it is cancelled before.
+func (p *process) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeoutCause(ctx, launchTime, fmt.Errorf("%s did nothing for %s", p.target.Argv[0], launchTime))
+	stop := context.AfterFunc(ctx, func() { p.Close() })
+	return ctx, func() { stop(); cancel() }
 }
 
 // A keeper keeps the end of what a launcher prints.
@@ -109,6 +121,9 @@ func (p *process) Close() error {
 	p.in.Close()
 	p.out.Close()
 	if !p.endsWithin(launchGrace) {
+		p.mu.Lock()
+		p.killed = true
+		p.mu.Unlock()
 		_ = p.cmd.Process.Kill() // it has ended, or dies
 		p.endsWithin(launchGrace)
 	}
@@ -137,16 +152,19 @@ func (p *process) Reason() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := strings.Join(strings.Fields(string(p.printed)), " ")
-	if p.err == nil || text == "" && p.cmd.ProcessState.ExitCode() < 0 { // we have ended it
+	if p.err == nil {
 		return nil
-	}
-	if text == "" {
-		text = "it printed nothing"
 	}
 	for _, h := range hints {
 		if strings.Contains(text, h.says) {
 			return Refusal{fmt.Errorf("%s: %s (%w); to see more: %s", p.target.Argv[0], h.means, p.err, p.target.Check())}
 		}
+	}
+	if p.killed || text == "" && p.cmd.ProcessState.ExitCode() < 0 { // what it printed is not the reason
+		return nil
+	}
+	if text == "" {
+		text = "it printed nothing"
 	}
 	return fmt.Errorf("%s: %s (%w); to see more: %s", p.target.Argv[0], text, p.err, p.target.Check())
 }
@@ -162,10 +180,9 @@ var hints = []struct{ says, means string }{
 }
 
 // await returns what follows the mark in the first line that has one of the marks.
-func (p *process) await(ctx context.Context, limit time.Duration, marks ...string) (mark, text string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s said nothing for %s", p.target.Argv[0], limit))
+func (p *process) await(ctx context.Context, marks ...string) (mark, text string, err error) {
+	ctx, cancel := p.limited(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { p.Close() })()
 	for range maxNoise {
 		line, err := readLine(p.Reader)
 		for _, mark := range append(marks, FailMark) {
@@ -193,6 +210,8 @@ type Launcher struct {
 	// Version names the program, and Args are those of its command dial.
 	Version string
 	Args    []string
+	// Settings are texts of settings for it. They are no arguments: other users see those.
+	Settings []string
 	// FarDir is the state directory there, where the program is put too; empty: that of the user there.
 	FarDir string
 	// Binary is the program for the other system; empty: this program, or one of the same release.
@@ -224,11 +243,11 @@ func NewLauncher(t Target, binary string) *Launcher {
 // Dial is a [Dialer].
 func (l *Launcher) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	for brought := false; ; brought = true {
-		p, err := launch(l.Target, l.dialScript)
+		p, err := launch(ctx, l.Target, l.dialScript)
 		if err != nil {
 			return nil, err
 		}
-		mark, text, err := p.await(ctx, launchTime, greetingMark, needMark)
+		mark, text, err := p.await(ctx, greetingMark, needMark)
 		switch {
 		case err != nil:
 			return nil, err
@@ -289,7 +308,7 @@ func (l *Launcher) place() (string, error) {
 h=$h/toolhost
 `
 	if rest, ok := strings.CutPrefix(l.FarDir, "~/"); ok {
-		base = "h=$HOME/" + quote(rest) + "\n"
+		base = "[ -n \"$HOME\" ] || fail 'there is no home directory there: name --far-dir DIR without ~'\nh=$HOME/" + quote(rest) + "\n"
 	} else if l.FarDir != "" {
 		base = "h=" + quote(l.FarDir) + "\n"
 	}
@@ -308,8 +327,13 @@ func (l *Launcher) dialScript() (string, error) {
 	if l.FarDir != "" {
 		args.WriteString(` --state-dir="$h"`)
 	}
+	end := ""
+	if len(l.Settings) > 0 { // base64 has none of the characters of the last line
+		args.WriteString(" --settings-from=3 3<<'--'")
+		end = strings.Join(l.Settings, "\n") + "\n--\n"
+	}
 	return "{\n" + place + `own
-if [ -x "$d/toolhost" ]; then touch "$d" 2>/dev/null; exec "$d/toolhost" dial` + args.String() + `; fi
+if [ -x "$d/toolhost" ]; then touch "$d" 2>/dev/null; exec "$d/toolhost" dial` + args.String() + "\n" + end + `fi
 echo "` + needMark + `$(uname -sm)"
 exit 0
 }

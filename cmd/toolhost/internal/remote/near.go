@@ -134,7 +134,7 @@ func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error)
 		return false, closeReason(link, err)
 	}
 	if !slow.Stop() {
-		return false, errors.New("the far side took too long to answer")
+		return false, fmt.Errorf("the far side did not answer for %s: if that stays so, end the toolhost processes there", helloTime)
 	}
 	defer context.AfterFunc(ctx, func() {
 		s.channel.fail(io.EOF)
@@ -173,7 +173,7 @@ func (n *Near) agree(link io.Writer, r *bufio.Reader, number uint64) (s *session
 		}
 		s.channel.fail(ErrLost)
 	}
-	return nil, 0, errors.New("the far side takes no new channel")
+	return nil, 0, errors.New("the far side takes no new client: end clients of it, or its toolhost processes")
 }
 
 // A reasoner is a link that knows why it has failed.

@@ -71,10 +71,11 @@ func idOf(ctx context.Context) json.RawMessage {
 type eventBody struct {
 	io.ReadCloser
 	ctx     context.Context
-	id      json.RawMessage
+	id      json.RawMessage // of the request; nil if it has been answered or is none
 	session *session
 	visit   *visit        // nil if the link stays
 	parked  bool          // the link was closed because the workspace is idle
+	line    []byte        // the beginning of the current line
 	last    *bytes.Reader // the last event; nil while the far host sends
 }
 
@@ -87,6 +88,7 @@ func (b *eventBody) Read(p []byte) (int, error) {
 		return b.visit.wait(b.ctx, p)
 	}
 	n, err := b.ReadCloser.Read(p)
+	b.follow(p[:n])
 	if err != nil && b.visit != nil && b.visit.idle() {
 		b.parked = true
 		return n, nil
@@ -97,6 +99,27 @@ func (b *eventBody) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return n, err
+}
+
+// maxIDWithin is how much of an event is examined for the id that it answers, which begins it.
+const maxIDWithin = 512
+
+// follow notes when the answer has passed.
+func (b *eventBody) follow(text []byte) {
+	for part := range bytes.Lines(text) {
+		if b.id == nil {
+			return
+		}
+		b.line = append(b.line, part[:min(len(part), maxIDWithin-len(b.line))]...)
+		if part[len(part)-1] != '\n' {
+			continue
+		}
+		data, isData := bytes.CutPrefix(b.line, []byte("data:"))
+		if m := examine(data); isData && m.Method == "" && bytes.Equal(m.ID, b.id) {
+			b.id = nil
+		}
+		b.line = b.line[:0]
+	}
 }
 
 const (

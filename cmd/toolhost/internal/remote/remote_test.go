@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 )
@@ -473,6 +475,91 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
+// TestStuckMessage: while the link carries nothing, a message waits for the one before it as long as for a link, and is
+// then refused. The parts of a line that is too long have no beginning then, and are dropped.
+func TestStuckMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		n := NewNear(ctx, deadLink, nil)
+		synctest.Wait()
+		in, toClient := io.Pipe()
+		fromClient, out := io.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- ServeStdio(ctx, n, in, out, nil) }()
+		go func() {
+			_, _ = io.WriteString(toClient, `{"id":1,"method":"x","params":"`+strings.Repeat("x", 1<<20)+"\"}\n")
+			_, _ = io.WriteString(toClient, `{"id":2,"method":"x"}`+"\n")
+		}()
+		began := time.Now()
+		answer, err := bufio.NewReader(fromClient).ReadString('\n')
+		if err != nil || !strings.Contains(answer, `"id":2`) || !strings.Contains(answer, "was not sent and has not run") {
+			t.Errorf("%q, %v", answer, err)
+		}
+		if took := time.Since(began); took != LinkWait {
+			t.Errorf("it took %s", took)
+		}
+		go func() { _, _ = io.Copy(io.Discard, fromClient) }()
+		toClient.Close()
+		cancel()
+		<-served
+		out.Close()
+		<-n.Done()
+	})
+}
+
+// TestLongLine: the parts of a line that is too long go to one stream only.
+func TestLongLine(t *testing.T) {
+	s := newSite(t)
+	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) { return s.dial() })
+	if _, err := call(t.Context(), n, "linked"); err != nil {
+		t.Fatal(err)
+	}
+	c := &stdioClient{near: n, w: io.Discard, pending: map[string]bool{}, hidden: map[string]bool{}}
+	send := func(line string, more bool) {
+		c.sendOne(t.Context(), waiting{line: []byte(line), part: true, more: more, deadline: time.Now().Add(LinkWait)})
+	}
+	send("be", false)
+	send("gin", true)
+	first := c.stream
+	first.in.Close()
+	<-first.ended
+	c.stream = nil
+	send("lost\n", true)
+	send("whole\n", false)
+	for s.runs("whole") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	c.stream.in.Close()
+	<-c.stream.ended
+	if s.runs("begin") != 1 || s.runs("lost") != 0 {
+		t.Errorf("the far host got %v", s.ran)
+	}
+}
+
+// TestAnsweredOnce: an event stream that breaks has a last event only if the answer has not passed.
+func TestAnsweredOnce(t *testing.T) {
+	const event = "event: message\ndata: %s\n\n"
+	for _, c := range []struct {
+		event string
+		added bool
+	}{
+		{`{"jsonrpc":"2.0","id":7,"result":{"text":"` + strings.Repeat("x", 5000) + `"}}`, false},
+		{`{"jsonrpc":"2.0","id":8,"result":{}}`, true},
+		{`{"jsonrpc":"2.0","method":"notifications/progress","params":{"id":7}}`, true},
+		{`{"jsonrpc":"2.0","id":7,"method":"elicitation/create"}`, true},
+	} {
+		broken := io.MultiReader(iotest.OneByteReader(strings.NewReader(fmt.Sprintf(event, c.event))), iotest.ErrReader(io.ErrUnexpectedEOF))
+		b := &eventBody{
+			ReadCloser: io.NopCloser(broken), ctx: t.Context(), id: json.RawMessage("7"),
+			session: &session{channel: newChannel("x", func(*channel) {})},
+		}
+		text, err := io.ReadAll(b)
+		if added := strings.Contains(string(text), "it ran or not"); added != c.added || added != (err == nil) {
+			t.Errorf("%.60s: %v %.300s", c.event, err, text)
+		}
+	}
+}
+
 // endless is a line that does not end.
 type endless struct{}
 
@@ -492,20 +579,23 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
+// deadLink is a dialer of links whose far side agrees, and reads nothing from then on.
+func deadLink(context.Context) (io.ReadWriteCloser, error) {
+	near, far := net.Pipe()
+	go func() {
+		_, _ = io.WriteString(far, greetingMark+"1.0\n")
+		line, _ := readLine(bufio.NewReader(far))
+		_, _ = io.WriteString(far, line+"\n")
+	}()
+	return near, nil
+}
+
 // TestEndOfDeadLink: the near side ends soon although the link carries nothing any more.
 func TestEndOfDeadLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		n := NewNear(ctx, func(context.Context) (io.ReadWriteCloser, error) {
-			near, far := net.Pipe()
-			go func() { // it agrees, and reads nothing from then on
-				_, _ = io.WriteString(far, greetingMark+"1.0\n")
-				line, _ := readLine(bufio.NewReader(far))
-				_, _ = io.WriteString(far, line+"\n")
-			}()
-			return near, nil
-		}, nil)
+		n := NewNear(ctx, deadLink, nil)
 		synctest.Wait()
 		if _, _, reason := n.state(); reason != nil {
 			t.Fatal(reason)

@@ -50,7 +50,8 @@ type stdioClient struct {
 	pending map[string]bool // ids of requests without an answer
 	hidden  map[string]bool // ids of requests that were repeated for a new far host: the client has the answer
 
-	stream *stdioStream // nil before the first message; used by the sender alone
+	stream *stdioStream // nil before the first message; used by the sender alone, like long
+	long   *stdioStream // has got the beginning of a line that is too long
 	// greeting are the messages that begin a legacy session, for a new far host.
 	initialize, initialized []byte
 }
@@ -59,6 +60,7 @@ type stdioClient struct {
 type stdioStream struct {
 	session *session
 	in      *io.PipeWriter
+	lines   chan []byte   // to be written to in, which blocks while the link is down
 	ended   chan struct{} // closed after the far host has ended it and its requests are answered
 }
 
@@ -68,6 +70,7 @@ type waiting struct {
 	message
 	deadline time.Time
 	part     bool // of a line that is too long
+	more     bool // a part that is not the first
 }
 
 // A message is what a relay reads of a message.
@@ -128,7 +131,7 @@ func readMessages(in io.Reader, lines chan<- waiting) error {
 		whole := err == nil
 		switch {
 		case long || len(line) > maxLine:
-			lines <- waiting{line: line, part: true, deadline: time.Now().Add(LinkWait)}
+			lines <- waiting{line: line, part: true, more: long, deadline: time.Now().Add(LinkWait)}
 			line, long = nil, !whole
 		case whole && len(bytes.TrimSpace(line)) > 0:
 			lines <- waiting{line: line, message: examine(line), deadline: time.Now().Add(LinkWait)}
@@ -205,8 +208,11 @@ func (c *stdioClient) sendOne(ctx context.Context, w waiting) {
 	case "notifications/initialized":
 		c.initialized = w.line
 	}
+	if w.more && (c.long == nil || c.long != c.stream) {
+		return // its beginning is lost
+	}
 	if !w.isRequest() && !w.part && c.stream != nil && !c.stream.session.channel.ended() {
-		_, _ = c.stream.in.Write(w.line) // it is kept until there is a link again
+		_ = c.stream.queue(w) // it is kept until there is a link again
 		return
 	}
 	if c.stream != nil && w.ID != nil && w.Method == "" {
@@ -223,8 +229,46 @@ func (c *stdioClient) sendOne(ctx context.Context, w waiting) {
 		c.pending[string(w.ID)] = true
 		c.mu.Unlock()
 	}
-	if _, err := c.stream.in.Write(w.line); err != nil && c.answered(string(w.ID)) {
-		c.fail(w.message, codeInternal, &Unknown{s.lost(errStreamEnded)})
+	err = c.stream.queue(w)
+	if c.long = nil; w.part && err == nil {
+		c.long = c.stream
+	}
+	switch {
+	case errors.Is(err, errStreamEnded) && c.answered(string(w.ID)):
+		c.fail(w.message, codeInternal, &Unknown{s.lost(err)})
+	case errors.Is(err, errBusy) && w.part:
+		c.stream.in.CloseWithError(err) // half a line would spoil the next one
+	case errors.Is(err, errBusy) && c.answered(string(w.ID)):
+		c.fail(w.message, codeUnavailable, &NoLink{err})
+	}
+}
+
+// errBusy is the reason why a message was not sent.
+var errBusy = fmt.Errorf("an earlier message has not been sent for %s", LinkWait)
+
+// queue has a message written, unless the stream has ended or one before it is not written until the deadline.
+func (s *stdioStream) queue(w waiting) error {
+	timer := time.NewTimer(time.Until(w.deadline))
+	defer timer.Stop()
+	select {
+	case s.lines <- w.line:
+		return nil
+	case <-s.ended:
+		return errStreamEnded
+	case <-timer.C:
+		return errBusy
+	}
+}
+
+// write writes the lines of the stream until it has ended.
+func (s *stdioStream) write() {
+	for {
+		select {
+		case line := <-s.lines:
+			_, _ = s.in.Write(line) // fails when the stream ends, which answers its requests
+		case <-s.ended:
+			return
+		}
 	}
 }
 
@@ -263,14 +307,16 @@ func (c *stdioClient) greet() {
 	c.mu.Lock()
 	c.hidden[id] = true
 	c.mu.Unlock()
-	_, _ = c.stream.in.Write(c.initialize)
-	_, _ = c.stream.in.Write(c.initialized)
+	for _, line := range [][]byte{c.initialize, c.initialized} {
+		_ = c.stream.queue(waiting{line: line, deadline: time.Now().Add(LinkWait)}) // if it fails, so does what follows
+	}
 }
 
 // open begins a stream.
 func (c *stdioClient) open(ctx context.Context, s *session) *stdioStream {
 	body, in := io.Pipe()
-	stream := &stdioStream{session: s, in: in, ended: make(chan struct{})}
+	stream := &stdioStream{session: s, in: in, lines: make(chan []byte), ended: make(chan struct{})}
+	go stream.write()
 	stop := context.AfterFunc(ctx, func() { in.CloseWithError(context.Cause(ctx)) })
 	go func() {
 		defer close(stream.ended)

@@ -67,8 +67,8 @@ var schemes = map[string]scheme{
 		argv:    []string{"kubectl", "--context {user}", "-n {first}", "exec", "-i", "{host}", "-c {container}", "--", "sh"},
 	},
 	"wsl://": {
-		form: "wsl://DISTRIBUTION[/PATH]", example: "wsl://Ubuntu/home/me/project",
-		pattern: container, argv: []string{"wsl.exe", "-d {host}", "--", "sh"},
+		form: "wsl://[USER@]DISTRIBUTION[/PATH]", example: "wsl://Ubuntu/home/me/project",
+		pattern: container, argv: []string{"wsl.exe", "-d {host}", "-u {user}", "--", "sh"},
 	},
 }
 

@@ -3,6 +3,7 @@ package remote
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -25,6 +26,7 @@ func TestParse(t *testing.T) {
 		"k8s://team/app-0":               {"kubectl -n team exec -i app-0 -- sh", ""},
 		"k8s://kind@team/app-0:dev/src":  {"kubectl --context kind -n team exec -i app-0 -c dev -- sh", "/src"},
 		"wsl://Ubuntu-24.04/home/me":     {"wsl.exe -d Ubuntu-24.04 -- sh", "/home/me"},
+		"wsl://me@Ubuntu":                {"wsl.exe -d Ubuntu -u me -- sh", ""},
 		"devcontainer:src":               {"devcontainer exec --workspace-folder src sh", ""},
 		"devcontainer:":                  {"devcontainer exec --workspace-folder . sh", ""},
 		`cmd:sudo -u build`:              {"sudo -u build sh", ""},
@@ -130,6 +132,44 @@ func TestScriptIsRead(t *testing.T) {
 	putProgram(t, l, "#!/bin/sh\nexec cat\n")
 	if got := runDial(t, "bash", l, "hello\n"); got != "hello\n" {
 		t.Errorf("the program read %q", got)
+	}
+}
+
+// TestSettingsAreSent: settings are not among the arguments, and may be longer than those can be.
+func TestSettingsAreSent(t *testing.T) {
+	l := NewLauncher(Target{Name: "x"}, os.Args[0])
+	l.Version, l.FarDir = "1.0", filepath.Join(t.TempDir(), "far")
+	l.Settings = []string{strings.Repeat("QUJD", 1<<16), "e30="}
+	dir := putProgram(t, l, "#!/bin/sh\nfor a; do echo \"$a\"; done; exec cat <&3\n")
+	for _, shell := range []string{"sh", "bash"} {
+		arguments, settings, _ := strings.Cut(runDial(t, shell, l, ""), "--settings-from=3\n")
+		if arguments != "dial\n--state-dir="+l.FarDir+"\n" || settings != strings.Join(l.Settings, "\n")+"\n" {
+			t.Errorf("%s: arguments %q, settings of %d bytes", shell, arguments, len(settings))
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "toolhost")); err != nil {
+		t.Fatal(err)
+	}
+	if got := runDial(t, "sh", l, ""); !strings.HasPrefix(got, needMark) {
+		t.Errorf("without the program: %.100q", got)
+	}
+}
+
+// TestKilledLauncher: what a launcher printed is not the reason of its end if it was killed here, unless it is known.
+func TestKilledLauncher(t *testing.T) {
+	for said, want := range map[string]string{"Welcome!": "did nothing", "Host key verification failed.": "the host key is not known"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		p, err := launch(ctx, Target{Name: "x", Argv: []string{"sh", "-c", "trap '' TERM HUP; echo '" + said + "' >&2; echo; exec sleep 60", "sh"}}, func() (string, error) { return "", nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.ReadByte(); err != nil { // it has printed
+			t.Fatal(err)
+		}
+		cancel(errors.New("it did nothing"))
+		if _, _, err := p.await(ctx, greetingMark); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", said, err)
+		}
 	}
 }
 
