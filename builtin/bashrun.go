@@ -64,7 +64,7 @@ func runBash(ctx context.Context, env *Env, in bashInput, run guard.Exec, note s
 	case err != nil:
 		return Result{}, b.where.failed(env, err)
 	case in.Background && handsOver(ctx, b.task.ID):
-		return b.await(ctx, 0)
+		return b.await(ctx, b.window(ctx))
 	case in.Background:
 		b.gate.leaves()
 		return taskStarted(b.task.ID, soFar, "The command runs as the background task", dir, notes(note, b.clamped, b.where.containmentNotice(), strings.Join(b.standing, " "))), nil

@@ -45,9 +45,22 @@ func (e *Env) window(ctx context.Context) time.Duration {
 	return e.Shell.Window
 }
 
-// goesOn returns the result of a command that has become a task: its end if the client follows tasks.
+// maxFollowed is how long a client that follows tasks waits for a command that was started in the background. A build may
+// end by then and give its result; a server does not end, and the model that started it must go on.
+const maxFollowed = 10 * time.Second
+
+// window returns how long the call waits, see [Env.window].
+func (b *bashRun) window(ctx context.Context) time.Duration {
+	if b.in.Background && follows(ctx) {
+		return min(maxFollowed, b.env.Shell.Window)
+	}
+	return b.env.window(ctx)
+}
+
+// goesOn returns the result of a command that has become a task: its end if the client follows tasks, unless the
+// command was started in the background.
 func (b *bashRun) goesOn(ctx context.Context, soFar string) (Result, error) {
-	if handsOver(ctx, b.task.ID) {
+	if !b.in.Background && handsOver(ctx, b.task.ID) {
 		return b.await(ctx, 0)
 	}
 	return b.continuesAsTask(soFar), nil
@@ -56,7 +69,11 @@ func (b *bashRun) goesOn(ctx context.Context, soFar string) (Result, error) {
 // continuesAsTask returns the result for a command that has become a task.
 func (b *bashRun) continuesAsTask(soFar string) Result {
 	b.gate.leaves()
-	return taskStarted(b.task.ID, soFar, fmt.Sprintf("The command still runs after %s; it goes on as the background task", b.env.Shell.Window), b.dir,
+	head := fmt.Sprintf("The command still runs after %s; it goes on as the background task", b.env.Shell.Window)
+	if b.in.Background {
+		head = "The command runs as the background task"
+	}
+	return taskStarted(b.task.ID, soFar, head, b.dir,
 		notes(b.note, b.clamped, ttyHint(soFar), b.where.containmentNotice(), strings.Join(b.standing, " ")))
 }
 
@@ -76,7 +93,7 @@ func (b *bashRun) await(ctx context.Context, window time.Duration) (Result, erro
 			Text: "A program that the command starts must be approved by a person. The command waits as the task " + id + ".",
 			Asks: &ExecAsked{Question: later.question, Task: id, Resume: func(ctx context.Context, a ExecAnswer) (Result, error) {
 				later.answer <- a
-				return b.await(ctx, b.env.window(ctx))
+				return b.await(ctx, b.window(ctx))
 			}},
 		}, nil
 	case <-b.task.Done():

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +135,11 @@ func withWindow(t *testing.T) func(*Config) {
 func TestClientTask(t *testing.T) {
 	for name, extra := range map[string]string{"long": "", "background": `,"run_in_background":true`} {
 		t.Run(name, func(t *testing.T) {
-			f := follow(t, startPipe(t, nil, withWindow(t)), "until [ -e go ]; do sleep 0.01; done; echo finished; exit 3", extra)
+			change := func(c *Config) { c.Allow = []string{"Bash"} } // the window is that in which a background command is followed
+			if extra == "" {
+				change = withWindow(t)
+			}
+			f := follow(t, startPipe(t, nil, change), "until [ -e go ]; do sleep 0.01; done; echo finished; exit 3", extra)
 			f.send(followedBash(4, "touch go; echo later", ""))
 			done := f.until(taskCompleted)
 			if r := done.Result; r == nil || !r.IsError || !strings.Contains(r.Content[0].Text, "finished") || !strings.Contains(r.Content[0].Text, "3") || strings.Contains(r.Content[0].Text, "task_") {
@@ -150,6 +155,28 @@ func TestClientTask(t *testing.T) {
 			for a := f.receive(); string(a.ID) != "5"; a = f.receive() {
 			}
 		})
+	}
+}
+
+// TestClientTaskServer: a command in the background that does not end, as a server, is not followed for ever. The result names
+// the task, in which it goes on.
+func TestClientTaskServer(t *testing.T) {
+	f := follow(t, startPipe(t, nil, withWindow(t)), "until [ -e go ]; do sleep 0.01; done; echo served", `,"run_in_background":true`)
+	r := f.until(taskCompleted).Result
+	if r == nil || r.IsError || !strings.Contains(r.Content[0].Text, "runs as the background task") {
+		t.Fatalf("result: %+v", r)
+	}
+	id := regexp.MustCompile(`"task_id":"([^"]+)"`).FindStringSubmatch(r.Content[0].Text)
+	f.send(followedBash(4, "touch go", ""))
+	for a := f.receive(); string(a.ID) != "4"; a = f.receive() {
+	}
+	f.send(strings.Replace(strings.Replace(followedBash(5, "x", ""), `"Bash"`, `"TaskOutput"`, 1), `"command":"x"`, `"task_id":"`+id[1]+`"`, 1))
+	a := f.receive()
+	for string(a.ID) != "5" {
+		a = f.receive()
+	}
+	if !strings.Contains(string(a.Result), "served") {
+		t.Errorf("its output: %s", a.Result)
 	}
 }
 
