@@ -313,7 +313,7 @@ func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolReque
 		return own.answer(reply), nil
 	}
 	result := toResult(s.host.tools.tellSession(reply))
-	if view := program.Views && tool.def != nil && tool.def.View != nil; !view && !s.host.cfg.Structured.to(program) { // views show it
+	if !s.host.cfg.Structured.to(program, tool.def) {
 		result.StructuredContent = nil
 	}
 	return result, nil

@@ -161,8 +161,13 @@ func withView(meta *mcp.Meta, view json.RawMessage) *mcp.Meta {
 	return &mcp.Meta{AdditionalFields: all}
 }
 
-// to reports whether a client gets structuredContent. A client without a name counts as a program.
-func (s Structured) to(c clientInfo) bool {
+// to reports whether a client gets structuredContent in addition to the text of a result. It alone decides that:
+// SEP-3279 would let a result say for whom each of them is. A client without a name counts as a program. One that shows
+// views gets what the view of a tool shows.
+func (s Structured) to(c clientInfo, def *builtin.Def) bool {
+	if c.Views && def != nil && def.View != nil {
+		return true
+	}
 	if s != structuredAuto {
 		return s == structuredAlways
 	}

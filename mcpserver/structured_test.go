@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,15 +33,18 @@ func TestStructuredTo(t *testing.T) {
 		"mcp-hub":                       false,
 		"github-example":                true,
 	} {
-		if got := structuredAuto.to(clientInfo{Name: name}); got != want {
+		if got := structuredAuto.to(clientInfo{Name: name}, nil); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
-		if structuredAuto.to(clientInfo{Name: name, Views: true}) {
+		if structuredAuto.to(clientInfo{Name: name, Views: true}, nil) {
 			t.Errorf("%q: gets the structure although it shows views", name)
 		}
-		if !structuredAlways.to(clientInfo{Name: name, Views: true}) || structuredNever.to(clientInfo{Name: name}) {
+		if !structuredAlways.to(clientInfo{Name: name, Views: true}, nil) || structuredNever.to(clientInfo{Name: name}, nil) {
 			t.Errorf("%q: always or never is not heeded", name)
 		}
+	}
+	if view := (&builtin.Def{View: json.RawMessage("{}")}); !structuredNever.to(clientInfo{Views: true}, view) || structuredNever.to(clientInfo{}, view) {
+		t.Error("a view gets no structure, or a client without views does")
 	}
 }
 
