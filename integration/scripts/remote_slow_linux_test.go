@@ -84,6 +84,27 @@ func p50(t *testing.T, s *host.Session) time.Duration {
 	return took[len(took)/2]
 }
 
+// TestRemoteVersions: a program of another version serves next to the one that runs.
+func TestRemoteVersions(t *testing.T) {
+	g := newFarGround(t)
+	g.Put("a.txt", "content\n")
+	raw, err := os.ReadFile(host.Binary)
+	host.Must(t, err)
+	other := filepath.Join(host.TempDir(t), "toolhost")
+	host.Must(t, os.WriteFile(other, append(raw, 0), 0o755))
+	one, two := g.relay(host.StdioModern), g.relay(host.StdioModern, "--binary", other)
+	for _, s := range []*host.Session{one, two} {
+		if got := s.MustCall("Read", host.Args{"file_path": "a.txt"}); !strings.Contains(got, "content") {
+			t.Errorf("Read: %s", got)
+		}
+	}
+	if hosts := host.FarProcesses(t, g.State, true); len(hosts) != 2 {
+		t.Errorf("two versions have the hosts %v", hosts)
+	}
+	one.End()
+	two.End()
+}
+
 // refusal starts a relay that gets no link, and returns what its client is told.
 func (g farGround) refusal() string {
 	g.T.Helper()
@@ -240,8 +261,11 @@ func TestRemoteDocker(t *testing.T) {
 	if t.Failed() {
 		t.Fatal(host.Clip(said.String(), 2000))
 	}
-	if out, err := exec.Command("sh", "-c", `tar -C "$1" -c . | `+env+` docker import - far`, "sh", image(t)).CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
+	root := image(t)
+	for name, without := range map[string]string{"far": "", "bare": "--exclude=./bin/sh --exclude=./bin/bash"} {
+		if out, err := exec.Command("sh", "-c", `tar -C "$1" `+without+` -c . | `+env+` docker import - `+name, "sh", root).CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
 	}
 	for name, c := range map[string]struct {
 		run, flags []string
@@ -255,11 +279,16 @@ func TestRemoteDocker(t *testing.T) {
 		"noexec":    {run: []string{"--tmpfs", "/root:noexec"}, want: "the program does not run there"},
 		"full":      {run: []string{"--tmpfs", "/root:exec,size=20m"}, want: "No space left on device"},
 		"nowhere":   {want: "there is no such container"},
+		"bare":      {want: "there is no sh, which toolhost needs"},
 		"restarted": {run: []string{"--init"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "nowhere" {
-				if out, err := docker(append(append([]string{"run", "-d", "--name", name, "--network", "none"}, c.run...), "far", "/bin/sleep", "600")...); err != nil {
+				from := "far"
+				if name == "bare" {
+					from = name
+				}
+				if out, err := docker(append(append([]string{"run", "-d", "--name", name, "--network", "none"}, c.run...), from, "/bin/sleep", "600")...); err != nil {
 					t.Fatalf("%v %s", err, out)
 				}
 				defer func() { _, _ = docker("rm", "-f", name) }()

@@ -28,7 +28,7 @@ e=$(mkdir -p "$d" 2>&1) || fail "the directory for the program cannot be made: $
 own
 t=$d/.new.$$
 trap 'rm -f "$t"' 0
-trap 'exit 1' 1 2 15
+trap 'exit 1' 1 2 13 15
 e=$( { : >"$t"; } 2>&1 ) || fail "the program cannot be written: $e"
 if command -v gzip >/dev/null 2>&1; then z='gzip -dc' c=gzip; else z=cat c=plain; fi
 echo "` + sendMark + `$c"
@@ -66,11 +66,7 @@ func (l *Launcher) bring(ctx context.Context, system string) error {
 	defer p.Close()
 	_, coding, err := p.await(ctx, sendMark)
 	if err == nil {
-		sent := l.send(ctx, p, file, coding == "gzip")
-		_, _, err = p.await(ctx, doneMark)
-		if _, told := errors.AsType[Refusal](err); !told && sent != nil {
-			err = sent
-		}
+		err = l.send(ctx, p, file, coding == "gzip")
 	}
 	if err != nil {
 		return fmt.Errorf("%w (for %s; another directory: --far-dir DIR)", err, system)
@@ -78,9 +74,28 @@ func (l *Launcher) bring(ctx context.Context, system string) error {
 	return nil
 }
 
-// send writes the program to the far side, as long as some of it is taken within [launchTime], and ends its input.
+// send writes the program to the far side and waits until it is in its place there. It fails when the far side takes
+// nothing and says nothing for [launchTime].
 func (l *Launcher) send(ctx context.Context, p *process, file string, compressed bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { p.Close() })()
+	stuck := time.AfterFunc(launchTime, func() {
+		cancel(fmt.Errorf("%s took nothing and said nothing for %s while the program was sent", p.target.Argv[0], launchTime))
+	})
+	defer stuck.Stop()
+	sent := make(chan error, 1)
+	go func() { sent <- l.write(p, file, compressed, stuck) }()
+	_, _, err := p.scan(ctx, doneMark) // while it is sent: the far side may refuse the rest
+	p.Close()
+	if wrong := <-sent; err == nil {
+		err = wrong
+	}
+	return err
+}
+
+// write writes the program to the input of a launcher, and ends that. It puts stuck off as long as some is taken.
+func (l *Launcher) write(p *process, file string, compressed bool, stuck *time.Timer) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -96,15 +111,11 @@ func (l *Launcher) send(ctx context.Context, p *process, file string, compressed
 			return err
 		}
 	}
-	stuck := time.AfterFunc(launchTime, func() { p.Close() })
 	_, err = io.Copy(w, &told{
 		Reader: f, of: info.Size(), stuck: stuck, say: l.Say, what: "sending the program to " + l.Name,
 	})
 	if compressed {
 		err = errors.Join(err, w.Close())
-	}
-	if !stuck.Stop() {
-		return fmt.Errorf("%s took nothing for %s while the program was sent", p.target.Argv[0], launchTime)
 	}
 	return errors.Join(err, p.in.Close())
 }

@@ -179,10 +179,15 @@ var hints = []struct{ says, means string }{
 	{`exec: "sh"`, "there is no sh, which toolhost needs"},
 }
 
-// await returns what follows the mark in the first line that has one of the marks.
+// await returns what follows the mark in the first line that has one of the marks. It waits for [launchTime].
 func (p *process) await(ctx context.Context, marks ...string) (mark, text string, err error) {
 	ctx, cancel := p.limited(ctx)
 	defer cancel()
+	return p.scan(ctx, marks...)
+}
+
+// scan is await until ctx is done, by which the launcher has ended.
+func (p *process) scan(ctx context.Context, marks ...string) (mark, text string, err error) {
 	for range maxNoise {
 		line, err := readLine(p.Reader)
 		for _, mark := range append(marks, FailMark) {

@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"os"
 	"os/exec"
@@ -227,6 +229,32 @@ func TestSharedDirectory(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestHalfUpload: a program of which a part arrived is not put in its place, and is sent again.
+func TestHalfUpload(t *testing.T) {
+	noise := make([]byte, 300_000)
+	_, _ = rand.Read(noise) // never fails
+	program := filepath.Join(t.TempDir(), "program")
+	text := "#!/bin/sh\nexit 0\n# " + base64.StdEncoding.EncodeToString(noise) + "\n"
+	if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := NewLauncher(Target{Name: "x", Argv: []string{"sh", "-c", "dd bs=1 count=100000 2>/dev/null | sh"}}, program)
+	l.Version, l.FarDir = "1.0", filepath.Join(t.TempDir(), "far")
+	found := func() string {
+		files, _ := filepath.Glob(filepath.Join(l.FarDir, "program", "*", "*"))
+		hidden, _ := filepath.Glob(filepath.Join(l.FarDir, "program", "*", ".*"))
+		return strings.Join(append(files, hidden...), " ")
+	}
+	err := l.bring(t.Context(), "Linux x86_64")
+	if refusal := (Refusal{}); !errors.As(err, &refusal) || found() != "" {
+		t.Errorf("half of it: %v; there is %q", err, found())
+	}
+	l.Argv = []string{"sh"}
+	if err := l.bring(t.Context(), "Linux x86_64"); err != nil || !strings.HasSuffix(found(), "/toolhost") {
+		t.Errorf("again: %v; there is %q", err, found())
 	}
 }
 
