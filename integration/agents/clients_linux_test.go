@@ -27,8 +27,9 @@ func TestRelayedClients(t *testing.T) {
 			p.Settings(t, `{"remote": {"linger": "100ms"}}`)
 			host.WriteModelFiles(t, p.Project)
 			t.Cleanup(func() { host.FarEnded(t, filepath.Join(p.Home, "state", "toolhost")) })
-			c.add(t, p, env, "--root", p.Project, "--remote", "cmd:env")
-			c.work(t, p, program, env)
+			played, url := playModel(t)
+			c.add(t, p, env, url, "--root", p.Project, "--remote", "cmd:env")
+			c.work(t, p, program, env, played, url)
 		})
 	}
 }

@@ -20,10 +20,10 @@ type realClient struct {
 	program   string
 	install   string // the client's name for toolhost install
 	list      []string
-	connected string                                    // what the list says of a server that answers; a client without one shows it by its work
-	args      func(url string) (args, env []string)     // of a run without a person
-	config    func(p person) (file string, content any) // the client's own configuration, which it has before
-	first     []string                                  // what the first request with tools holds
+	connected string                                                // what the list says of a server that answers; a client without one shows it by its work
+	args      func(url string) (args, env []string)                 // of a run without a person
+	config    func(p person, url string) (file string, content any) // the client's own configuration, which it has before
+	first     []string                                              // what the first request with tools holds
 }
 
 var realClients = []realClient{
@@ -31,9 +31,10 @@ var realClients = []realClient{
 	{name: "claude with its tool search", program: "claude", install: "claude-code", args: claudeSearchArgs, first: schemas},
 	{name: "codex", program: "codex", install: "codex", list: []string{"mcp", "list"}, connected: "enabled", args: codexArgs, first: naming},
 	{name: "gemini", program: "gemini", install: "gemini", list: []string{"mcp", "list"}, connected: "Connected", args: geminiArgs, config: geminiConfig, first: schemas},
+	{name: "cline", program: "cline", install: "cline", args: clineArgs, config: clineConfig, first: schemas},
 	{name: "copilot", program: "copilot", install: "copilot", list: []string{"mcp", "list"}, connected: "local", args: copilotArgs, first: schemas},
 	{name: "opencode", program: "opencode", install: "opencode", list: []string{"mcp", "list"}, connected: "connected", args: opencodeArgs, first: schemas},
-	{name: "qwen", program: "qwen", install: "qwen", list: []string{"mcp", "list"}, connected: "Connected", args: qwenArgs, config: qwenConfig, first: []string{"mcp__toolhost__Read"}}, // not in .ci/run
+	{name: "qwen", program: "qwen", install: "qwen", list: []string{"mcp", "list"}, connected: "Connected", args: qwenArgs, config: qwenConfig, first: schemas},
 	{name: "kilo", program: "kilo", install: "kilo", args: kiloArgs, first: schemas},
 	{name: "kimi", program: "kimi", install: "kimi", args: kimiArgs, first: schemas},
 }
@@ -43,8 +44,7 @@ var realClients = []realClient{
 // they make of an entry and of a result, and no other program tells. It runs where TOOLHOST_CLIENTS names a directory with the
 // programs, for example after
 //
-//	npm install --prefix DIR @anthropic-ai/claude-code @openai/codex @google/gemini-cli @github/copilot opencode-ai \
-//		@kilocode/cli @moonshot-ai/kimi-code node@22
+//	npm install --prefix DIR $(cat .ci/clients) node@22
 //
 // the directory DIR/node_modules/.bin.
 func TestRealClients(t *testing.T) {
@@ -54,13 +54,14 @@ func TestRealClients(t *testing.T) {
 			program, env := host.ClientProgram(t, c.program)
 			p := newPerson(t)
 			host.WriteModelFiles(t, p.Project)
-			c.add(t, p, env)
+			played, url := playModel(t)
+			c.add(t, p, env, url)
 			if c.list != nil {
 				if out, _ := p.Run(t, env, program, c.list...); !strings.Contains(out, "toolhost") || !strings.Contains(out, c.connected) {
 					t.Errorf("%v does not say %q:\n%s", c.list, c.connected, out)
 				}
 			}
-			c.work(t, p, program, env)
+			c.work(t, p, program, env, played, url)
 			if out, ok := p.Run(t, env, host.Binary, "uninstall", c.install); !ok {
 				t.Errorf("uninstall: %s", out)
 			}
@@ -73,15 +74,26 @@ func TestRealClients(t *testing.T) {
 	}
 }
 
-// add makes the entry of toolhost in the client's configuration.
-func (c realClient) add(t *testing.T, p person, env []string, flags ...string) {
+// playModel serves a model that makes [host.ModelCalls].
+func playModel(t *testing.T) (played *host.Scripted, url string) {
+	played = &host.Scripted{Calls: host.ModelCalls}
+	server := httptest.NewServer(fakemodel.Model(played.Next))
+	t.Cleanup(server.Close)
+	return played, server.URL
+}
+
+// add makes the client's configuration, for a model at url, and the entry of toolhost in it.
+func (c realClient) add(t *testing.T, p person, env []string, url string, flags ...string) {
 	t.Helper()
 	if c.config != nil {
-		file, content := c.config(p)
+		file, content := c.config(p, url)
 		data, err := json.Marshal(content)
 		host.Must(t, err)
 		host.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		host.Must(t, os.WriteFile(file, data, 0o600))
+	}
+	if c.install == "" {
+		return
 	}
 	for _, args := range [][]string{
 		{"install", c.install}, {"install", c.install}, // the second time there is nothing to do
@@ -95,12 +107,9 @@ func (c realClient) add(t *testing.T, p person, env []string, flags ...string) {
 }
 
 // work has the client make the calls of a model, and looks at what became of them.
-func (c realClient) work(t *testing.T, p person, program string, env []string) {
+func (c realClient) work(t *testing.T, p person, program string, env []string, played *host.Scripted, url string) {
 	t.Helper()
-	played := &host.Scripted{Calls: host.ModelCalls}
-	server := httptest.NewServer(fakemodel.Model(played.Next))
-	defer server.Close()
-	args, more := c.args(server.URL)
+	args, more := c.args(url)
 	if out, ok := p.Run(t, append(env, more...), program, args...); !ok {
 		t.Fatalf("%s failed:\n%s", c.program, out)
 	}
@@ -142,7 +151,7 @@ func geminiArgs(url string) (args, env []string) {
 	}
 }
 
-func geminiConfig(p person) (file string, content any) {
+func geminiConfig(p person, _ string) (file string, content any) {
 	auth := map[string]any{"auth": map[string]string{"selectedType": "gemini-api-key"}}
 	return filepath.Join(p.Home, ".gemini", "settings.json"), map[string]any{"security": auth}
 }
@@ -154,9 +163,21 @@ func qwenArgs(url string) (args, env []string) {
 	}
 }
 
-func qwenConfig(p person) (file string, content any) {
+func qwenConfig(p person, _ string) (file string, content any) {
 	return filepath.Join(p.Home, ".qwen", "settings.json"), map[string]any{
 		"security": map[string]any{"auth": map[string]string{"selectedType": "openai"}}, "privacy": map[string]bool{"usageStatisticsEnabled": false},
+	}
+}
+
+// clineArgs make Cline work for the model that its configuration names.
+func clineArgs(string) (args, env []string) { return []string{"--auto-approve", "true", "go on"}, nil }
+
+func clineConfig(p person, url string) (file string, content any) {
+	const provider = "openai-compatible"
+	settings := map[string]string{"provider": provider, "apiKey": "none", "model": "none", "baseUrl": url + "/v1"}
+	return filepath.Join(p.Home, ".cline/data/settings/providers.json"), map[string]any{
+		"version": 1, "lastUsedProvider": provider, "modes": map[string]any{},
+		"providers": map[string]any{provider: map[string]any{"settings": settings, "updatedAt": "2026-11-29T00:00:00.000Z", "tokenSource": "manual"}},
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
 	"github.com/toolhost/toolhost/integration/host"
 	"github.com/toolhost/toolhost/integration/samples"
 )
@@ -208,11 +206,9 @@ func newClientRunner(t *testing.T, c realClient) (p person, program string, env 
 	}
 	host.WriteModelFiles(t, p.Project)
 	c.install = ""
-	c.add(t, p, env)
-	played = &host.Scripted{Calls: host.ModelCalls}
-	server := httptest.NewServer(fakemodel.Model(played.Next))
-	t.Cleanup(server.Close)
-	return p, program, env, played, server.URL
+	played, url = playModel(t)
+	c.add(t, p, env, url)
+	return p, program, env, played, url
 }
 
 // TestRunClients has real clients work for a model that this test plays, in a cell: by the tools of this host, which no entry of the

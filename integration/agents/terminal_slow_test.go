@@ -55,7 +55,7 @@ func TestClaudeInTerminal(t *testing.T) {
 	p := newPerson(t)
 	host.Must(t, os.Mkdir(filepath.Join(p.Project, ".toolhost"), 0o755))
 	host.Must(t, os.WriteFile(filepath.Join(p.Project, ".toolhost", "toolhost.json"), []byte(`{"permissions":{"ask":["Edit(ask-*)"]}}`), 0o600))
-	realClient{install: "claude-code", config: claudeConfig}.add(t, p, env)
+	realClient{install: "claude-code", config: claudeConfig}.add(t, p, env, "")
 
 	turns := []struct {
 		file  string
@@ -98,7 +98,7 @@ func TestClaudeInTerminal(t *testing.T) {
 }
 
 // claudeConfig is that of a person who has gone through what Claude Code asks at its first start.
-func claudeConfig(p person) (file string, content any) {
+func claudeConfig(p person, _ string) (file string, content any) {
 	return filepath.Join(p.Home, ".claude.json"), map[string]any{
 		"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": map[string]any{"approved": []string{"none"}},
 		"projects": map[string]any{p.Project: map[string]any{"hasTrustDialogAccepted": true}},

@@ -14,19 +14,19 @@ import (
 	"github.com/toolhost/toolhost/integration/host"
 )
 
-// verified are the clients that are verified, by the package that .ci/run installs or a person does, with their programs.
+// verified are the clients that are verified, with their programs, which .ci/clients names.
 var verified = map[string]string{
-	"claude-code": "claude", "codex": "codex", "gemini": "gemini", "copilot": "copilot", "opencode": "opencode", "kilo": "kilo", "kimi": "kimi",
-	"qwen": "qwen", // not in .ci/run
+	"claude-code": "claude", "codex": "codex", "gemini": "gemini", "copilot": "copilot", "opencode": "opencode", "kilo": "kilo", "kimi": "kimi", "cline": "cline",
+	"qwen": "qwen",
 }
 
-// TestVerifyClients has each client of .ci/run verified with its own tools and, where settings switch them off, without. Which tools it
+// TestVerifyClients has each of these clients verified with its own tools and, where settings switch them off, without. Which tools it
 // offers is compared with what a person looked at: go test ./integration/agents -tags slow -run TestVerifyClients -update writes it anew. A client that this
 // machine is too busy for is not judged.
 func TestVerifyClients(t *testing.T) {
 	for client, program := range verified {
 		for _, args := range [][]string{{client}, {client, "--replace"}, {client, "--run"}} {
-			if slices.Contains(args, "--replace") && (client == "copilot" || client == "kimi") { // no setting switches their tools off
+			if slices.Contains(args, "--replace") && slices.Contains([]string{"copilot", "kimi", "cline"}, client) { // no setting switches their tools off
 				continue
 			}
 			name := strings.Join(args, "")

@@ -183,7 +183,7 @@ func TestMembersOfTheUser(t *testing.T) {
 		{
 			known("codex"),
 			"[mcp_servers.toolhost]\ncommand = \"/old/toolhost\" # mine\ntool_timeout_sec = 1200\n\n[mcp_servers.toolhost.env]\nK = \"v\"\n[z]\n",
-			"[mcp_servers.toolhost]\ncommand = \"/opt/bin/toolhost\" # mine\ntool_timeout_sec = 1200\nargs = [\"stdio\", \"--root\", \"/r\"]\n\n[mcp_servers.toolhost.env]\nK = \"v\"\n[z]\n",
+			"[mcp_servers.toolhost]\ncommand = \"/opt/bin/toolhost\" # mine\ntool_timeout_sec = 1200\nargs = [\"stdio\", \"--root\", \"/r\"]\nrequired = true\nstartup_timeout_sec = 60\n\n[mcp_servers.toolhost.env]\nK = \"v\"\n[z]\n",
 		},
 		{
 			known("goose"),

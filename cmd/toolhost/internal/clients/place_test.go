@@ -160,6 +160,16 @@ func TestLines(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
+	got, err = known("continue").Lines(Server{Name: "toolhost", Command: "/bin/toolhost", Args: []string{"stdio"}})
+	want = `mcpServers:
+  - name: "toolhost"
+    type: "stdio"
+    command: "/bin/toolhost"
+    args: ["stdio"]
+`
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
 }
 
 // TestNote: LibreChat reaches no private address that its file does not list.

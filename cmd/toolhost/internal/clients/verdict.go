@@ -100,7 +100,7 @@ var searchTool = regexp.MustCompile(`(?i)^tool_?search`)
 var touching = regexp.MustCompile(`(?i)bash|shell|exec|command|terminal|monitor|read|write|edit|patch|file|notebook|director|^ls$|^list$|glob|grep|search_|replace|web|fetch|browser|url|image`)
 
 // apart matches names of tools for other purposes that touching or an alias would also match.
-var apart = regexp.MustCompile(`(?i)todo|agent|^task$|mcp|memory|documentation|skill|board|plan_?mode|ask_?user`)
+var apart = regexp.MustCompile(`(?i)todo|agent|^task$|mcp|memory|documentation|skill|board|plan_?mode|ask_?(user|question)|mailbox`)
 
 // touches reports whether a client's own tool accesses files, commands or the web.
 func touches(name string) bool {
@@ -128,6 +128,8 @@ func reading(tool fakemodel.Tool, path string) string {
 			args[name] = []string{"sh", "-c", "cat '" + path + "'"}
 		case slices.Contains([]string{"command", "cmd", "script"}, name):
 			args[name] = "cat '" + path + "'"
+		case name == "commands" && kind == "array":
+			args[name] = []string{"cat '" + path + "'"}
 		case alias.Tool(tool.Name) == "Read" && slices.Contains([]string{"file_path", "filePath", "absolute_path", "path"}, name):
 			args[name] = path
 		}
