@@ -95,6 +95,9 @@ func (c realClient) add(t *testing.T, p person, env []string, url string, flags 
 	if c.install == "" {
 		return
 	}
+	if c.install == "cline" { // its hub starts the server
+		flags = append(flags, "--root", p.Project)
+	}
 	for _, args := range [][]string{
 		{"install", c.install}, {"install", c.install}, // the second time there is nothing to do
 		{"install", c.install, "--root", "."}, // and this changes the entry
