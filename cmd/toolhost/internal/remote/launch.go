@@ -51,6 +51,7 @@ type process struct {
 	printed []byte // the end of its error output
 	err     error  // of its end
 	killed  bool   // by us
+	heard   string // the last line of its output that was not for us
 }
 
 // launch starts sh at a target and gives it a script, which may be made while the launcher starts.
@@ -152,6 +153,9 @@ func (p *process) Reason() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := strings.Join(strings.Fields(string(p.printed)), " ")
+	if text == "" { // docker reports there that a program is missing
+		text = strings.Join(strings.Fields(p.heard), " ")
+	}
 	if p.err == nil {
 		return nil
 	}
@@ -198,6 +202,11 @@ func (p *process) scan(ctx context.Context, marks ...string) (mark, text string,
 				}
 				return mark, text, nil
 			}
+		}
+		if strings.TrimSpace(line) != "" {
+			p.mu.Lock()
+			p.heard = line
+			p.mu.Unlock()
 		}
 		if err != nil {
 			if ctx.Err() != nil {
