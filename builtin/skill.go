@@ -24,6 +24,19 @@ type (
 type Skills struct {
 	Policy  *guard.Policy
 	Sources []SkillSource
+	// Others returns the skills of other servers; nil: there are none.
+	Others func() []OtherSkill
+}
+
+// An OtherSkill is a skill of another server. URI is the address of its SKILL.md for [Env.ReadResource].
+type OtherSkill struct{ Name, Description, URI string }
+
+// others returns the skills of other servers.
+func (k Skills) others() []OtherSkill {
+	if k.Others == nil {
+		return nil
+	}
+	return k.Others()
 }
 
 // maxSkillList is how much of the names and descriptions is in the description of the tool, in bytes.
@@ -39,6 +52,11 @@ var skillTool = declare(Tool[skillInput]{
 	Name: "Skill", Title: "Use a skill", Brief: "instructions for a kind of task",
 	OptIn: true, Hints: Hints{ReadOnly: true, Closed: true}, Permission: guard.ToRead, Limit: resourceLimit, ConcurrencySafe: always[skillInput],
 	Plan: func(_ context.Context, env *Env, in skillInput) (Plan, error) {
+		others := env.Skills.others()
+		if i := slices.IndexFunc(others, func(o OtherSkill) bool { return o.Name == in.Skill }); i >= 0 {
+			plan, err := env.ReadResource("", others[i].URI)
+			return plan.withArguments(in.Args), err
+		}
 		s, err := env.Skills.find(in.Skill)
 		if err != nil {
 			return Plan{}, err
@@ -47,14 +65,23 @@ var skillTool = declare(Tool[skillInput]{
 			Intent: guard.Intent{Effects: []guard.Effect{guard.Compute{}}},
 			Run: func(context.Context) (Result, error) {
 				text := fmt.Sprintf("The skill %s. Its files are in %s; paths in it begin there.\n\n%s\n", s.Path, s.Dir, s.Text)
-				if in.Args != "" {
-					text += "\nArguments: " + in.Args + "\n"
-				}
 				return Result{Text: text}, nil
 			},
-		}, nil
+		}.withArguments(in.Args), nil
 	},
 })
+
+// withArguments returns the plan with what to do with a skill after its instructions.
+func (p Plan) withArguments(args string) Plan {
+	if run := p.Run; run != nil && args != "" {
+		p.Run = func(ctx context.Context) (Result, error) {
+			r, err := run(ctx)
+			r.Text += "\nArguments: " + args + "\n"
+			return r, err
+		}
+	}
+	return p
+}
 
 // Load returns the skills. The error says which ones are left out.
 func (k Skills) Load() ([]Skill, error) { return skill.Load(k.Sources, k.MayRead) }
@@ -81,6 +108,9 @@ func (k Skills) find(name string) (Skill, error) {
 		}
 		paths = append(paths, s.Path)
 	}
+	for _, o := range k.others() {
+		paths = append(paths, o.Name)
+	}
 	switch len(found) {
 	case 0:
 		return Skill{}, fmt.Errorf("skill: there is no skill %q; there are: %s", clippedName(name), strings.Join(paths, ", "))
@@ -92,14 +122,19 @@ func (k Skills) find(name string) (Skill, error) {
 
 // Describe returns the list of skills for the description of the tool.
 func (k Skills) Describe() string {
-	all, _ := k.Load()
-	var b strings.Builder
-	for i, s := range all {
+	own, _ := k.Load()
+	var all []OtherSkill
+	for _, s := range own {
 		name := s.Name
-		if slices.ContainsFunc(all, func(o Skill) bool { return o.Name == s.Name && o.Path != s.Path }) {
+		if slices.ContainsFunc(own, func(o Skill) bool { return o.Name == s.Name && o.Path != s.Path }) {
 			name = s.Path
 		}
-		line := fmt.Sprintf("\n- %s: %s", name, firstRunes(strings.Join(strings.Fields(s.Description), " "), maxOwnWords/10))
+		all = append(all, OtherSkill{Name: name, Description: s.Description})
+	}
+	all = append(all, k.others()...)
+	var b strings.Builder
+	for i, s := range all {
+		line := fmt.Sprintf("\n- %s: %s", s.Name, firstRunes(strings.Join(strings.Fields(s.Description), " "), maxOwnWords/10))
 		if b.Len()+len(line) > maxSkillList {
 			fmt.Fprintf(&b, "\n- and %d more", len(all)-i)
 			break

@@ -70,7 +70,7 @@ func Open(cfg Config) (*Host, error) {
 	h.policies.reloaded, h.policies.hostCommands = servers{h}.reload, servers{h}.commands
 	h.children = newChildren(h)
 	h.policies.children, h.tools.agentDirs = h.children, h.policies.agentDirs
-	h.tools.skills = h.policies.skills
+	h.tools.skills = h.skills
 	h.approvals = &approver{questions: approvals.New(), asker: cfg.Asker, policies: h.policies, log: h.log}
 	h.recorder = &recorder{required: cfg.AuditLog != "", observers: audit.NewObservers(cfg.Observers), log: h.log}
 	h.approvals.waiting.write = h.recorder.write

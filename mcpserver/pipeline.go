@@ -345,7 +345,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 		Worktree: h.children.worktree(a), WorktreeDirty: set.Agent.WorktreeDirty, Conversation: a.scope.Conversation(),
 		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.who) },
 	}
-	env.Skills = h.policies.skills(policy)
+	env.Skills = h.skills(a.who, policy)
 	env.ListResources = func(ctx context.Context, server string) (string, error) {
 		return listResources(ctx, h, a.principal, server, env.Visible)
 	}

@@ -19,12 +19,13 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// The Skills extension (SEP-2640): the skills of the trusted roots and of the user as resources. They are served with
-// the tool Skill, because most clients read the files themselves. A skill grants nothing.
+// The Skills extension (SEP-2640): the skills of the trusted roots, of the user and of other servers as resources. They
+// are served with the tool Skill, because most clients read the files themselves. A skill grants nothing.
 const (
 	skillsExtension = "io.modelcontextprotocol/skills"
 	skillScheme     = "skill://"
@@ -34,19 +35,6 @@ const (
 	methodDirectory = "resources/directory/read"
 	directoryType   = "inode/directory"
 )
-
-// A skillEntry is a skill as clients see it.
-type skillEntry struct {
-	URI         string          `json:"uri"`
-	Frontmatter json.RawMessage `json:"frontmatter"`
-	Resources   []skillResource `json:"resources"`
-}
-
-type skillResource struct {
-	URI    string `json:"uri"`
-	Digest string `json:"digest"`
-	Size   int64  `json:"size"`
-}
 
 // skillSources returns the directories with skills: those of the trusted roots and that of the user.
 func (p *policies) skillSources() (sources []builtin.SkillSource) {
@@ -85,13 +73,33 @@ func skillURI(s builtin.Skill, file string) string {
 }
 
 // entry returns the entry of a skill.
-func entry(k builtin.Skills, s builtin.Skill) (skillEntry, error) {
+func entry(k builtin.Skills, s builtin.Skill) (gateway.Skill, error) {
 	files, err := s.Files(k.MayRead)
-	e := skillEntry{URI: skillURI(s, "SKILL.md"), Frontmatter: s.Members}
+	e := gateway.Skill{URI: skillURI(s, "SKILL.md"), Frontmatter: s.Members}
 	for _, f := range files {
-		e.Resources = append(e.Resources, skillResource{skillURI(s, f.Name), f.Digest, f.Size})
+		e.Resources = append(e.Resources, gateway.SkillFile{URI: skillURI(s, f.Name), Digest: f.Digest, Size: f.Size})
 	}
 	return e, err
+}
+
+// foreignSkills returns the skills of other servers that a caller may read.
+func (h *Host) foreignSkills(who auth.Identity) []gateway.Skill {
+	policy := h.policies.of(who.Principal)
+	return slices.DeleteFunc(h.children.consults(who.Principal).Skills(), func(k gateway.Skill) bool {
+		return !h.tools.visible(&builtin.Def{Name: "mcp__" + k.Server + "__"}, policy, who)
+	})
+}
+
+// skills returns the skills that the tool Skill has for a caller.
+func (h *Host) skills(who auth.Identity, policy *guard.Policy) builtin.Skills {
+	k := h.policies.skills(policy)
+	k.Others = func() (all []builtin.OtherSkill) {
+		for _, s := range h.foreignSkills(who) {
+			all = append(all, builtin.OtherSkill{Name: s.Name(), Description: s.Description(), URI: s.URI})
+		}
+		return all
+	}
+	return k
 }
 
 // skillResult answers the methods of the extension.
@@ -111,12 +119,18 @@ func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Erro
 		return nil, invalid("params.cursor is not a cursor of this server: omit it, the list has one page")
 	}
 	all, _ := k.Load() // the doctor reports what is left out
-	entries := []skillEntry{}
+	entries := []gateway.Skill{}
 	for _, s := range all {
 		if m.Method == methodSkillGet && uri != skillURI(s, "SKILL.md") || m.Method == methodDirectory && !strings.HasPrefix(uri+"/", skillURI(s, "")) {
 			continue
 		}
 		if e, err := entry(k, s); err == nil {
+			entries = append(entries, e)
+		}
+	}
+	m.host.children.consults(who.Principal).Wait(ctx, gateway.ServerOf(uri))
+	for _, e := range m.host.foreignSkills(who) {
+		if m.Method == methodSkillList || uri == e.URI || m.Method == methodDirectory && strings.HasPrefix(uri+"/", strings.TrimSuffix(e.URI, "SKILL.md")) {
 			entries = append(entries, e)
 		}
 	}
@@ -140,7 +154,7 @@ func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Erro
 }
 
 // childrenIn returns what a directory of a skill contains.
-func childrenIn(entries []skillEntry, dir string) []mcp.Resource {
+func childrenIn(entries []gateway.Skill, dir string) []mcp.Resource {
 	children := []mcp.Resource{}
 	for _, e := range entries {
 		for _, r := range e.Resources {

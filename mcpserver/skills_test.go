@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 )
 
 // skillText is a SKILL.md.
@@ -70,7 +72,7 @@ func TestSkillsListed(t *testing.T) {
 				}
 				return
 			}
-			var listed struct{ Skills []skillEntry }
+			var listed struct{ Skills []gateway.Skill }
 			if err := json.Unmarshal(a.Result, &listed); err != nil {
 				t.Fatal(err)
 			}

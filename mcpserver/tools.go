@@ -32,7 +32,7 @@ type toolset struct {
 	// agentDirs returns the directories of the definitions of agents.
 	agentDirs func() []string
 	// skills returns the skills that a caller with these rules may read.
-	skills func(*guard.Policy) builtin.Skills
+	skills func(auth.Identity, *guard.Policy) builtin.Skills
 
 	replacing sync.Mutex
 	snapshot  atomic.Pointer[snapshot]
@@ -295,7 +295,7 @@ func (t *toolset) listed(now *snapshot, v viewer) (listed []*builtin.Def) {
 		}
 		if d.Name == skillTool && d.Server == "" {
 			described := *d
-			described.Doc, d = d.Doc+t.skills(v.policy).Describe(), &described
+			described.Doc, d = d.Doc+t.skills(v.who, v.policy).Describe(), &described
 		}
 		listed = append(listed, d)
 	}

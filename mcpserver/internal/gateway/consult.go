@@ -187,7 +187,7 @@ func (c Consults) withholds(s *server, d definition) bool {
 	return withheld
 }
 
-// Digests returns hashes of the prompts, and of the resources and templates, that any client sees. They are empty if
+// Digests returns hashes of the prompts, and of the resources, templates and skills, that any client sees. They are empty if
 // there are none.
 func (g *Gateway) Digests() (prompts, resources string) {
 	if all := g.Consults(localPrincipal).Prompts(); len(all) > 0 {
@@ -196,8 +196,8 @@ func (g *Gateway) Digests() (prompts, resources string) {
 	var seen []any
 	for _, principal := range g.listed() {
 		c := g.Consults(principal)
-		if all, templates := c.Resources(), c.Templates(); len(all)+len(templates) > 0 {
-			seen = append(seen, principal, all, templates)
+		if all, templates, skills := c.Resources(), c.Templates(), c.Skills(); len(all)+len(templates)+len(skills) > 0 {
+			seen = append(seen, principal, all, templates, skills)
 		}
 	}
 	if seen != nil {
@@ -249,8 +249,17 @@ func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, erro
 	if s.withholdsResources() {
 		return builtin.Plan{}, fmt.Errorf("the resources of the server %s are withheld until a person has reviewed them: `toolhost mcp review %s`, then `toolhost mcp accept %s`", s.Name, s.Name, s.Name)
 	}
+	digest, err := c.skillFile(s, uri)
+	if err != nil {
+		return builtin.Plan{}, err
+	}
+	read := s.contents
+	if digest != "" {
+		read = sameContent(s.Name, uri, digest, read)
+	}
 	r := request{method: "resources/read", params: map[string]any{"uri": uri}, idempotent: s.trustsHints(), id: resourcesID, pin: fingerprint(offersResources), parallel: true}
-	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: s.listsTo(c.principal, uri) || s.shows(uri)}, r, s.contents), nil
+	listed := digest != "" || s.listsTo(c.principal, uri) || s.shows(uri)
+	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: listed}, r, read), nil
 }
 
 // serverOfView returns the server that a view belongs to: one of its tools shows it, or it is listed as a resource.

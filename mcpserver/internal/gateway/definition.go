@@ -23,6 +23,7 @@ var (
 	promptKind   = kind{"prompt", "name", maxDescription}
 	resourceKind = kind{"resource", "uri", maxDescription}
 	templateKind = kind{"template", "uriTemplate", maxDescription}
+	skillKind    = kind{"skill", "uri", maxDescription}
 )
 
 // A definition is one element of a list of a server.
@@ -108,6 +109,8 @@ func (d *definition) check() (err error) {
 		err = json.Unmarshal(d.raw, &mcp.Resource{})
 	case templateKind:
 		err = json.Unmarshal(d.raw, &mcp.ResourceTemplate{})
+	case skillKind:
+		err = checkSkill(d.raw)
 	}
 	return err
 }

@@ -253,6 +253,14 @@ func (b *bench) run(lines string) {
 			if got := strings.Join(names, " "); got != rest {
 				b.t.Errorf("resources:\n got %s\nwant %s", got, rest)
 			}
+		case "skills":
+			var names []string
+			for _, k := range b.g.Consults(b.as).Skills() {
+				names = append(names, k.Name()+" "+k.URI+" "+k.Description())
+			}
+			if got := strings.Join(names, " "); got != rest {
+				b.t.Errorf("skills:\n got %s\nwant %s", got, rest)
+			}
 		case "get":
 			rest, args, _ := strings.Cut(rest, " ")
 			b.last, b.err = builtin.Result{}, fmt.Errorf("there is no prompt %s", rest)

@@ -159,6 +159,9 @@ func (s *session) learn(ctx context.Context) error {
 		var all listing
 		all.Resources, _ = s.list(ctx, "resources/list", "resources")
 		all.Templates, _ = s.list(ctx, "resources/templates/list", "resourceTemplates")
+		if s.listsSkills() {
+			all.Skills, _ = s.list(ctx, "skills/list", "skills")
+		}
 		if s.u.principal == localPrincipal {
 			found.Own = &all
 		} else {

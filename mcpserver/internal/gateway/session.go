@@ -35,6 +35,8 @@ type session struct {
 		Tools     *struct{ ListChanged bool } `json:"tools"`
 		Prompts   *struct{ ListChanged bool } `json:"prompts"`
 		Resources *struct{ ListChanged bool } `json:"resources"`
+
+		Extensions map[string]json.RawMessage `json:"extensions"`
 	}
 	instructions string
 

@@ -36,10 +36,12 @@ type offer struct {
 	Since time.Time `json:"since"`
 }
 
-// A listing has the resources and templates that a server lists to one caller. They are often private to that caller.
+// A listing has the resources, templates and skills that a server lists to one caller. They are often private to that
+// caller.
 type listing struct {
 	Resources []json.RawMessage `json:"resources,omitempty"`
 	Templates []json.RawMessage `json:"templates,omitempty"`
+	Skills    []json.RawMessage `json:"skills,omitempty"`
 }
 
 // A record is what is stored about a server.
@@ -277,7 +279,7 @@ func (o *offer) definitions() map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	lists := [][]definition{toolKind.read(o.Tools), promptKind.read(o.Prompts)}
 	if o.Own != nil {
-		lists = append(lists, templateKind.read(o.Own.Templates))
+		lists = append(lists, templateKind.read(o.Own.Templates), skillKind.read(o.Own.Skills))
 	}
 	for _, d := range slices.Concat(lists...) {
 		if d.refused == nil {
