@@ -31,8 +31,8 @@ func (f *farFlags) add(flags *pflag.FlagSet, usage string) {
 // options are the arguments of toolhost remote for these flags, with paths of this machine that hold in every
 // directory.
 func (f *farFlags) options() (args []string, err error) {
-	if _, err := remote.Parse(f.name); err != nil {
-		return nil, usageError{err}
+	if _, err := parseTarget(f.name); err != nil {
+		return nil, err
 	}
 	if f.target.binary != "" {
 		path, err := filepath.Abs(f.target.binary)
@@ -50,11 +50,12 @@ func (f *farFlags) options() (args []string, err error) {
 // with has a link to the target as long as do runs.
 func (f *farFlags) with(cmd *cobra.Command, roots []string, do func(context.Context, *remote.Near) error) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
-	near, err := f.target.near(ctx, cmd.ErrOrStderr(), f.name, roots, nil)
+	defer cancel()
+	target, err := parseTarget(f.name)
 	if err != nil {
-		cancel()
 		return err
 	}
+	near := f.target.near(ctx, cmd.ErrOrStderr(), target, roots, nil)
 	defer func() { cancel(); <-near.Done() }()
 	return do(ctx, near)
 }

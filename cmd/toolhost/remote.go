@@ -31,12 +31,19 @@ func (f *targetFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.farDir, "far-dir", "", "the `DIR` of the target for the program and its state (default: the state directory of the user there)")
 }
 
-// near dials a target. dial are the arguments of the host there, and settings further settings for it in base64.
-func (f *targetFlags) near(ctx context.Context, stderr io.Writer, name string, dial, settings []string) (*remote.Near, error) {
+// parseTarget reads a target of a command line.
+func parseTarget(name string) (remote.Target, error) {
 	target, err := remote.Parse(name)
 	if err != nil {
-		return nil, usageError{err}
+		return target, usageError{err}
 	}
+	return target, nil
+}
+
+// near dials a target. dial are the arguments of the host there, and settings further settings for it in base64.
+func (f *targetFlags) near(
+	ctx context.Context, stderr io.Writer, target remote.Target, dial, settings []string,
+) *remote.Near {
 	if target.Root != "" {
 		dial = append([]string{"--root=" + target.Root}, dial...)
 	}
@@ -44,7 +51,7 @@ func (f *targetFlags) near(ctx context.Context, stderr io.Writer, name string, d
 	l.Version, l.Args, l.Settings, l.FarDir = versionString(), dial, settings, f.farDir
 	say := func(text string) { fmt.Fprintln(stderr, "toolhost:", sanitized(text)) }
 	l.Say = say
-	return remote.NewNear(ctx, l.Dial, func(err error) { say(err.Error()) }), nil
+	return remote.NewNear(ctx, l.Dial, func(err error) { say(err.Error()) })
 }
 
 // remoteFlags are the flags of toolhost remote.
@@ -55,6 +62,19 @@ type remoteFlags struct {
 	stateDir  string
 	tokenFile string
 	forward   []string
+	ephemeral bool
+	suspend   bool
+}
+
+// leave does with the sandbox of a target what the flags say, after the last link.
+func (f *remoteFlags) leave(target remote.Target) error {
+	switch {
+	case target.Sandbox != nil && f.ephemeral:
+		return target.Sandbox.Release(context.Background())
+	case target.Sandbox != nil && f.suspend:
+		return target.Sandbox.Suspend(context.Background())
+	}
+	return nil
 }
 
 func remoteCommand() *cobra.Command {
@@ -67,10 +87,12 @@ there, the client, its keys and its questions are here. Nothing is ever run here
 A target is one of
   ` + strings.Join(remote.Targets(), "\n  ") + `
 
-toolhost starts a command there with your own ssh, docker, podman, kubectl, devcontainer or wsl.exe, and with your configuration of
-it. cmd: takes any command that starts its arguments there and passes their input and output. The program is brought there if it is
-missing; the target needs a POSIX sh and no Internet. The host there serves all clients with the same roots and settings, and ends
-when it has had no client and no background task for remote.linger.
+toolhost starts a command there with your own ssh, docker, podman, kubectl, devcontainer or wsl.exe, and with your
+configuration of it. sandbox: is a workspace of your own in a warm pool of agent-sandbox on Kubernetes; it is claimed when
+there is none, and deleted when it was not used for 7 days. cmd: takes any command that starts its arguments there and
+passes their input and output. The program is brought there if it is missing; the target needs a POSIX sh and no Internet.
+The host there serves all clients with the same roots and settings, and ends when it has had no client and no background
+task for remote.linger.
 
 When the link breaks it is opened again, and calls go on: each runs once. While there is no link, a call waits for 20 seconds and is
 then refused with the reason. If the host there has ended, the calls that were with it are reported as unknown and not repeated.
@@ -80,7 +102,7 @@ The rules and settings are those of the user and the workspace there. --settings
   toolhost remote docker://app/src --deny 'Read(.env)'
   toolhost remote ssh://box/srv/project http --listen 127.0.0.1:8377`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			dial, settings, err := flags.host.dialArguments()
 			if err != nil {
 				return err
@@ -95,11 +117,15 @@ The rules and settings are those of the user and the workspace there. --settings
 			if kind != stdioKind && kind != httpKind {
 				return usageError{fmt.Errorf("%q: serve the client over stdio or http", kind)}
 			}
-			near, err := flags.target.near(ctx, cmd.ErrOrStderr(), args[0], dial, settings)
+			target, err := parseTarget(args[0])
 			if err != nil {
 				return err
 			}
-			defer func() { cancel(); <-near.Done() }()
+			if target.Sandbox == nil && (flags.ephemeral || flags.suspend) {
+				return usageError{fmt.Errorf("--ephemeral and --suspend are for targets sandbox://, not for %s", args[0])}
+			}
+			near := flags.target.near(ctx, cmd.ErrOrStderr(), target, dial, settings)
+			defer func() { cancel(); <-near.Done(); err = errors.Join(err, flags.leave(target)) }()
 			if err := forward(ctx, cmd.ErrOrStderr(), near, flags.forward); err != nil {
 				return err
 			}
@@ -116,6 +142,9 @@ The rules and settings are those of the user and the workspace there. --settings
 	h.addTools(cmd)
 	h.addStructured(set)
 	flags.target.add(set)
+	set.BoolVar(&flags.ephemeral, "ephemeral", false, "with sandbox://: delete the workspace at the end")
+	set.BoolVar(&flags.suspend, "suspend", false, "with sandbox://: suspend the sandbox at the end; the workspace stays")
+	cmd.MarkFlagsMutuallyExclusive("ephemeral", "suspend")
 	set.StringArrayVar(&flags.forward, "forward", nil, "a `PORT` of this machine's loopback interface that leads to the same one of the target, such as that of a server in a background task, or HERE:THERE; repeatable")
 	set.StringVar(&flags.network.address, "listen", "", "with http: the `ADDRESS` to listen on (default: "+listen.DefaultAddress+")")
 	set.StringVar(&flags.tokenFile, "token-file", "", "with http: the `FILE` that holds the bearer token (default: one is made and kept in the state directory)")

@@ -38,12 +38,12 @@ const (
 	doneMark = "toolhost-done"
 )
 
-// A process is a launcher that runs, with its input and output.
+// A process is a launcher that runs, or a command in a pod, with its input and output.
 type process struct {
 	*bufio.Reader
 	in     io.WriteCloser
-	out    *os.File
-	cmd    *exec.Cmd
+	out    io.Closer
+	kill   func() // ends it at once
 	target Target
 	ended  chan struct{} // closed after err is set
 
@@ -56,37 +56,19 @@ type process struct {
 
 // launch starts sh at a target and gives it a script, which may be made while the launcher starts.
 func launch(ctx context.Context, t Target, script func() (string, error)) (*process, error) {
-	cmd := hostprogram.Command(context.Background(), t.Argv[0], t.Argv[1:]...)
-	cmd.WaitDelay = launchGrace
-	in, err := cmd.StdinPipe()
-	if err != nil {
+	p := &process{target: t, ended: make(chan struct{})}
+	start := p.startProgram
+	if t.Sandbox != nil {
+		start = p.startInPod
+	}
+	if err := start(ctx); err != nil {
 		return nil, err
 	}
-	out, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer w.Close()
-	p := &process{
-		Reader: bufio.NewReaderSize(out, linkBuffer), in: in, out: out, cmd: cmd, target: t, ended: make(chan struct{}),
-	}
-	cmd.Stdout, cmd.Stderr = w, keeper{p}
-	if err := cmd.Start(); err != nil {
-		out.Close()
-		return nil, Refusal{fmt.Errorf("%s is needed on this machine: %w", t.Argv[0], err)}
-	}
-	go func() {
-		err := cmd.Wait()
-		p.mu.Lock()
-		p.err = err
-		p.mu.Unlock()
-		close(p.ended)
-	}()
 	text, err := script()
 	if err == nil {
 		ctx, cancel := p.limited(ctx)
 		defer cancel()
-		if _, err = io.WriteString(in, text); ctx.Err() != nil {
+		if _, err = io.WriteString(p.in, text); ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 	}
@@ -96,9 +78,58 @@ func launch(ctx context.Context, t Target, script func() (string, error)) (*proc
 	return p, nil
 }
 
+// startProgram starts the launcher of a target, which outlives the context.
+func (p *process) startProgram(context.Context) error {
+	cmd := hostprogram.Command(context.Background(), p.target.Argv[0], p.target.Argv[1:]...)
+	cmd.WaitDelay = launchGrace
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	cmd.Stdout, cmd.Stderr = w, keeper{p}
+	if err := cmd.Start(); err != nil {
+		out.Close()
+		return Refusal{fmt.Errorf("%s is needed on this machine: %w", p.target.Argv[0], err)}
+	}
+	p.Reader, p.in, p.out = bufio.NewReaderSize(out, linkBuffer), in, out
+	p.kill = func() { _ = cmd.Process.Kill() } // it has ended, or dies
+	go p.end(cmd.Wait)
+	return nil
+}
+
+// startInPod starts sh in the pod of a sandbox.
+func (p *process) startInPod(ctx context.Context) error {
+	command, err := p.target.Sandbox.exec(ctx, "sh")
+	if err != nil {
+		return err
+	}
+	out, w := io.Pipe()
+	p.Reader, p.in, p.out, p.kill = bufio.NewReaderSize(out, linkBuffer), command, out, command.Kill
+	go p.end(func() error {
+		defer command.Kill()
+		defer w.Close()
+		return command.Run(w, keeper{p})
+	})
+	return nil
+}
+
+// end waits for the end.
+func (p *process) end(wait func() error) {
+	err := wait()
+	p.mu.Lock()
+	p.err = err
+	p.mu.Unlock()
+	close(p.ended)
+}
+
 // limited ends the launcher when ctx is done or after [launchTime], unless it is cancelled before.
 func (p *process) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeoutCause(ctx, launchTime, fmt.Errorf("%s did nothing for %s", p.target.Argv[0], launchTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, launchTime, fmt.Errorf("%s did nothing for %s", p.target.program(), launchTime))
 	stop := context.AfterFunc(ctx, func() { p.Close() })
 	return ctx, func() { stop(); cancel() }
 }
@@ -125,7 +156,7 @@ func (p *process) Close() error {
 		p.mu.Lock()
 		p.killed = true
 		p.mu.Unlock()
-		_ = p.cmd.Process.Kill() // it has ended, or dies
+		p.kill()
 		p.endsWithin(launchGrace)
 	}
 	return nil
@@ -161,16 +192,17 @@ func (p *process) Reason() error {
 	}
 	for _, h := range hints {
 		if strings.Contains(text, h.says) {
-			return Refusal{fmt.Errorf("%s: %s (%w); to see more: %s", p.target.Argv[0], h.means, p.err, p.target.Check())}
+			return Refusal{fmt.Errorf("%s: %s (%w); to see more: %s", p.target.program(), h.means, p.err, p.target.Check())}
 		}
 	}
-	if p.killed || text == "" && p.cmd.ProcessState.ExitCode() < 0 { // what it printed is not the reason
+	exit, _ := errors.AsType[*exec.ExitError](p.err)
+	if p.killed || text == "" && exit != nil && exit.ExitCode() < 0 { // what it printed is not the reason
 		return nil
 	}
 	if text == "" {
 		text = "it printed nothing"
 	}
-	return fmt.Errorf("%s: %s (%w); to see more: %s", p.target.Argv[0], text, p.err, p.target.Check())
+	return fmt.Errorf("%s: %s (%w); to see more: %s", p.target.program(), text, p.err, p.target.Check())
 }
 
 // hints are what some texts of launchers mean, and what to do.
@@ -240,22 +272,29 @@ type Launcher struct {
 
 // NewLauncher returns a launcher of a target.
 func NewLauncher(t Target, binary string) *Launcher {
-	l := &Launcher{Target: t, Binary: binary, Say: func(string) {}}
-	l.sum = sync.OnceValues(func() (string, error) {
-		file := binary
-		if file == "" {
-			var err error
-			if file, err = os.Executable(); err != nil {
-				return "", err
-			}
-		}
-		return checksum(file)
-	})
+	l := &Launcher{Target: t, Binary: binary, Say: func(string) {}, sum: ownSum}
+	if binary != "" {
+		l.sum = sync.OnceValues(func() (string, error) { return checksum(binary) })
+	}
 	return l
 }
 
+// ownSum returns the checksum of this program, which all launchers share.
+var ownSum = sync.OnceValues(func() (string, error) {
+	file, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return checksum(file)
+})
+
 // Dial is a [Dialer].
 func (l *Launcher) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
+	if l.Sandbox != nil {
+		if err := l.Sandbox.prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for brought := false; ; brought = true {
 		p, err := launch(ctx, l.Target, l.dialScript)
 		if err != nil {
@@ -266,6 +305,9 @@ func (l *Launcher) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 		case err != nil:
 			return nil, err
 		case mark == greetingMark:
+			if l.Sandbox != nil {
+				go l.Sandbox.touchUntil(l.Sandbox.sandbox, p.ended)
+			}
 			return link{p, io.MultiReader(strings.NewReader(mark+text+"\n"), p.Reader)}, nil
 		}
 		p.Close()
@@ -310,6 +352,12 @@ done
 }
 `
 
+// installedScript makes d the directory of the program that is installed there, as in an image, if that is this program
+// and the user there cannot change it.
+const installedScript = `p=$(command -v toolhost) && [ ! -w "$p" ] && command -v sha256sum >/dev/null &&
+s=$(sha256sum <"$p") && [ "${s%% *}" = "$sum" ] && d=${p%/*}
+`
+
 // place begins every script: it sets h to the state directory there, and d to the directory of the program in it, which
 // no tool and no command of a host can write.
 func (l *Launcher) place() (string, error) {
@@ -327,7 +375,7 @@ h=$h/toolhost
 		base = "h=" + quote(l.FarDir) + "\n"
 	}
 	return ownScript + `fail() { printf '` + FailMark + `%s\n' "$(printf %s "$1" | tr '\n' ' ')"; exit 1; }
-` + base + "d=$h/program/" + quote(l.Version+"-"+sum[:12]) + "\n", nil
+` + base + "sum=" + sum + "\nd=$h/program/" + quote(l.Version+"-"+sum[:12]) + "\n", nil
 }
 
 // dialScript starts the program. The braces make every shell read all of it first: a shell that reads byte by byte, as
@@ -347,7 +395,8 @@ func (l *Launcher) dialScript() (string, error) {
 		end = strings.Join(l.Settings, "\n") + "\n--\n"
 	}
 	return "{\n" + place + `own
-if [ -x "$d/toolhost" ]; then touch "$d" 2>/dev/null; exec "$d/toolhost" dial` + args.String() + "\n" + end + `fi
+if [ -x "$d/toolhost" ]; then touch "$d" 2>/dev/null; else ` + installedScript + `fi
+if [ -x "$d/toolhost" ]; then exec "$d/toolhost" dial` + args.String() + "\n" + end + `fi
 echo "` + needMark + `$(uname -sm)"
 exit 0
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -16,10 +17,23 @@ type Target struct {
 	Argv []string
 	// Root is the directory of the workspace; empty: where the command starts.
 	Root string
+	// Sandbox, if not nil, is the claim in whose pod sh is started, instead of Argv.
+	Sandbox *Claim
+}
+
+// program is what starts sh.
+func (t Target) program() string {
+	if t.Sandbox != nil {
+		return t.Name
+	}
+	return t.Argv[0]
 }
 
 // Check is a command that shows what is wrong when there is no link.
 func (t Target) Check() string {
+	if t.Sandbox != nil {
+		return t.Sandbox.See()
+	}
 	line := ""
 	for _, word := range t.Argv[:len(t.Argv)-1] {
 		if strings.Trim(word, shellPlain) != "" || word == "" {
@@ -66,6 +80,10 @@ var schemes = map[string]scheme{
 		pattern: `^(?:(?P<user>[^@/ -][^@ ]*)@)?(?P<first>` + namePart + `)/(?P<host>` + namePart + `)(?::(?P<container>` + namePart + `))?(?P<path>/.*)?$`,
 		argv:    []string{"kubectl", "--context {user}", "-n {first}", "exec", "-i", "{host}", "-c {container}", "--", "sh"},
 	},
+	poolTarget: {
+		form: "sandbox://[CONTEXT@]NAMESPACE/POOL[/WORKSPACE]", example: "sandbox://team/toolhost/my-project",
+		pattern: `^(?:(?P<user>[^@/ -][^@ ]*)@)?(?P<first>[a-z0-9][a-z0-9-]*)/(?P<host>[a-z0-9][a-z0-9.-]*)(?:/(?P<path>[^/]{1,100}))?$`,
+	},
 	"wsl://": {
 		form: "wsl://[USER@]DISTRIBUTION[/PATH]", example: "wsl://Ubuntu/home/me/project",
 		pattern: container, argv: []string{"wsl.exe", "-d {host}", "-u {user}", "--", "sh"},
@@ -75,8 +93,9 @@ var schemes = map[string]scheme{
 // container matches the targets that are a name and a path.
 const container = `^(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.:-]*)@)?(?P<host>` + namePart + `)(?P<path>/.*)?$`
 
-// The kinds of targets whose rest has no parts.
+// The kinds of targets that are not commands with arguments.
 const (
+	poolTarget         = "sandbox://"
 	commandTarget      = "cmd:"
 	devcontainerTarget = "devcontainer:"
 )
@@ -118,6 +137,14 @@ func Parse(target string) (t Target, err error) {
 	parts := pattern.FindStringSubmatch(rest)
 	if err != nil || parts == nil || strings.ContainsAny(rest, "\x00\n\r") {
 		return t, fmt.Errorf("%q is not a target of the form %s, such as %s", target, s.form, s.example)
+	}
+	if name+"://" == poolTarget {
+		pool := &Pool{Name: poolTarget + parts[2] + "/" + parts[3], context: parts[1], namespace: parts[2], pool: parts[3]}
+		if parts[1] != "" {
+			pool.Name = poolTarget + parts[1] + "@" + parts[2] + "/" + parts[3]
+		}
+		t.Sandbox = &Claim{pool: pool, Workspace: cmp.Or(parts[4], defaultWorkspace)}
+		return t, nil
 	}
 	var all []string // of pairs for the replacer
 	var missing []string

@@ -41,10 +41,29 @@ func TestParse(t *testing.T) {
 	}
 	for _, target := range []string{
 		"", "box", "/srv", "http://box", "ssh://", "ssh:///p", "ssh://-v", "ssh://-l@box", "ssh://box:port", "ssh://box\nx", "ssh://b%00x", "ssh://a b",
+		"sandbox://", "sandbox://ns", "sandbox://NS/pool", "sandbox://ns/pool/a/b", "sandbox://ns/pool/", "sandbox://-c@ns/pool", "sandbox://ns/../pool",
 		"docker://", "docker://-it/p", "docker:// app", "k8s://ns", "k8s://-n/pod", "k8s://--kubeconfig=x@ns/pod", "k8s://ns/-it", "k8s://ns/pod:-c", "wsl://", "wsl://-e", "cmd:", "cmd:'a",
 	} {
 		if got, err := Parse(target); err == nil {
 			t.Errorf("%q is taken: %q", target, got.Argv)
+		}
+	}
+}
+
+// TestParseSandbox: the pool and the workspace of a target.
+func TestParseSandbox(t *testing.T) {
+	for target, want := range map[string]string{
+		"sandbox://ns/pool":               "sandbox://ns/pool default kubectl -n ns",
+		"sandbox://ns/pool/My%20Project":  "sandbox://ns/pool My Project kubectl -n ns",
+		"sandbox://aws/c@ns/pool":         "sandbox://aws/c@ns/pool default kubectl --context 'aws/c' -n ns",
+		"sandbox://me@kind@ns/my.pool/x":  "",
+		"sandbox://kind@ns/my.pool/../x":  "",
+		"sandbox://kind@ns/my.pool/x":     "sandbox://kind@ns/my.pool x kubectl --context 'kind' -n ns",
+		"sandbox://arn:aws:x@ns/pool/x-1": "sandbox://arn:aws:x@ns/pool x-1 kubectl --context 'arn:aws:x' -n ns",
+	} {
+		got, err := Parse(target)
+		if want == "" != (err != nil) || err == nil && got.Sandbox.pool.Name+" "+got.Sandbox.Workspace+" "+got.Sandbox.pool.kubectl() != want {
+			t.Errorf("%s: %+v, %v", target, got.Sandbox, err)
 		}
 	}
 }
