@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"image"
 	_ "image/png"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -241,67 +240,43 @@ func TestContainerCommands(t *testing.T) {
 	}
 }
 
-// TestKubernetes holds the manifest against the binary: arguments, paths, the address of the probes.
+// TestKubernetes holds the pod of workspaces against the binary: arguments, the probes, what kustomize replaces.
 func TestKubernetes(t *testing.T) {
-	var set struct {
-		Kind string
+	var template struct {
 		Spec struct {
-			ServiceName string `yaml:"serviceName"`
-			Template    struct {
+			PodTemplate struct {
 				Spec struct {
 					Containers []struct {
+						Image          string
 						Args           []string
 						ReadinessProbe struct {
-							HTTPGet struct{ Path, Scheme string } `yaml:"httpGet"`
+							HTTPGet struct{ Path string } `yaml:"httpGet"`
 						} `yaml:"readinessProbe"`
-						LivenessProbe struct {
-							HTTPGet struct{ Path, Scheme string } `yaml:"httpGet"`
-						} `yaml:"livenessProbe"`
 						SecurityContext map[string]any `yaml:"securityContext"`
-						Mounts          []struct {
-							Name, MountPath string
-						} `yaml:"volumeMounts"`
 					}
 				}
-			}
+			} `yaml:"podTemplate"`
 		}
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(readRelease(t, ".release/kubernetes.yaml")))
-	services := map[string]bool{}
-	for {
-		var head struct {
-			Kind     string
-			Metadata struct{ Name string }
-		}
-		var doc map[string]any
-		if err := dec.Decode(&doc); err != nil {
-			break
-		}
-		raw, err := yaml.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := yaml.Unmarshal(raw, &head); err != nil {
-			t.Fatal(err)
-		}
-		switch head.Kind {
-		case "Service":
-			services[head.Metadata.Name] = true
-		case "StatefulSet":
-			if err := yaml.Unmarshal(raw, &set); err != nil {
-				t.Fatal(err)
-			}
-		}
+	if err := yaml.Unmarshal(readRelease(t, ".release/agent-sandbox/template.yaml"), &template); err != nil {
+		t.Fatal(err)
 	}
-	if !services["toolhost"] || !services[set.Spec.ServiceName] {
-		t.Errorf("the services are %v", slices.Sorted(maps.Keys(services)))
-	}
-	c := set.Spec.Template.Spec.Containers[0]
+	c := template.Spec.PodTemplate.Spec.Containers[0]
 	holds(t, c.Args)
-	if r, l := c.ReadinessProbe.HTTPGet, c.LivenessProbe.HTTPGet; r.Path != "/readyz" || l.Path != "/healthz" || r.Scheme != "HTTPS" || l.Scheme != "HTTPS" {
-		t.Errorf("probes: %+v, %+v", r, l)
+	if c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.SecurityContext["readOnlyRootFilesystem"] != true || c.SecurityContext["allowPrivilegeEscalation"] != false {
+		t.Errorf("the container is %+v", c)
 	}
-	if c.SecurityContext["readOnlyRootFilesystem"] != true || c.SecurityContext["allowPrivilegeEscalation"] != false {
-		t.Errorf("security: %v", c.SecurityContext)
+	var k struct {
+		Resources, Configurations []string
+		Images                    []struct{ Name string }
+	}
+	if err := yaml.Unmarshal(readRelease(t, ".release/agent-sandbox/kustomization.yaml"), &k); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range slices.Concat(k.Resources, k.Configurations) {
+		readRelease(t, ".release/agent-sandbox/"+file)
+	}
+	if len(k.Images) != 1 || k.Images[0].Name != c.Image {
+		t.Errorf("kustomize replaces %+v, not %s", k.Images, c.Image)
 	}
 }
