@@ -82,20 +82,24 @@ func (f *hostFlags) serveWorkspaces(ctx context.Context, where string, network *
 	if len(f.roots) > 0 {
 		return usageError{errors.New("--workspaces serves the workspaces that it names: leave the roots out")}
 	}
-	dir, err := workspacesDir(where)
+	state, err := f.stateDirectory()
 	if err != nil {
 		return err
 	}
-	if callers.issuer != "" {
-		return usageError{errors.New("--workspaces DIR: access tokens do not say which directories they are for; make named tokens, with toolhost token add NAME --root DIR/WORKSPACE")}
+	dir, pooled := state, remote.IsPool(where)
+	if !pooled {
+		if dir, err = workspacesDir(where); err != nil {
+			return err
+		}
+		if callers.issuer != "" {
+			return usageError{errors.New("--workspaces DIR: access tokens do not say which directories they are for; make named tokens, with toolhost token add NAME --root DIR/WORKSPACE")}
+		}
 	}
 	cfg, err := f.config([]string{dir}, true)
 	if err != nil {
 		return err
 	}
-	if cfg.StateDir, err = f.stateDirectory(); err != nil {
-		return err
-	}
+	cfg.StateDir = state
 	found, err := mcpserver.SettingsConfig(cfg)
 	if err != nil {
 		return err
@@ -117,7 +121,14 @@ func (f *hostFlags) serveWorkspaces(ctx context.Context, where string, network *
 		return err
 	}
 	defer front.audit.Close()
-	if front.places, err = f.dirPlaces(dir, cfg, callers, network); err != nil {
+	if pooled {
+		pool, err := f.poolPlaces(where, set.PerCaller, cfg.Log)
+		if err != nil {
+			return err
+		}
+		go pool.suspend(ctx)
+		front.places = pool
+	} else if front.places, err = f.dirPlaces(dir, cfg, callers, network); err != nil {
 		return err
 	}
 	relays := remote.RelaysConfig{Idle: set.Idle, PerCaller: set.PerCaller, Log: cfg.Log}
@@ -178,5 +189,5 @@ func announceWorkspaces(w io.Writer, l *listen.Listener, known *callers, where s
 
 // addWorkspaces adds the flag of a server of many workspaces.
 func addWorkspaces(cmd *cobra.Command, where *string) {
-	cmd.Flags().StringVar(where, "workspaces", "", "serve each directory in `DIR` as a workspace of its own, at /w/NAME/mcp, to callers whose token has it or all of DIR as its root")
+	cmd.Flags().StringVar(where, "workspaces", "", "serve each directory in `DIR` as a workspace of its own, at /w/NAME/mcp, to callers whose token has it or all of DIR as its root; or, at the same paths, the workspaces of each caller in a pool of agent-sandbox, sandbox://[CONTEXT@]NAMESPACE/POOL")
 }
