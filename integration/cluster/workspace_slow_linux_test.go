@@ -37,7 +37,7 @@ func TestCluster(t *testing.T) {
 	c := newCluster(t)
 	for name, test := range map[string]func(*cluster, *testing.T){
 		"workspace": testWorkspace, "other people": testOtherPeople, "refused": testRefused, "plugin": testPlugin,
-		"never ready": testNeverReady, "template": testTemplate,
+		"never ready": testNeverReady, "template": testTemplate, "front": testFront,
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := *c
