@@ -43,13 +43,13 @@ func (f *hostFlags) poolPlaces(where string, most int, log *slog.Logger) (*poolP
 	if err != nil {
 		return nil, usageError{err}
 	}
-	args, err := f.frontArguments()
+	args, settings, err := f.frontArguments()
 	if err != nil {
 		return nil, err
 	}
 	return &poolPlaces{pool: of, most: most, log: log, dial: func(principal, name string) remote.Dialer {
 		l := remote.NewLauncher(of.Claim(principal, name).Target(), "")
-		l.Version, l.Args = versionString(), args
+		l.Version, l.Args, l.Settings = versionString(), args, settings
 		return l.Dial
 	}}, nil
 }
