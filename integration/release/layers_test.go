@@ -75,7 +75,7 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 // guardMayImport lists, room by room, which rooms of guard a room in it may know: the judge all that it asks, and
 // what it asks not the judge.
 var guardMayImport = map[string][]string{
-	"guard":                   {"guard/internal/command", "guard/internal/realpath", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/proxy", "guard/internal/rules", "guard/hostprogram", "guard/privatedir", "guard/sandbox", "guard/settings", "guard/settle"},
+	"guard":                   {"guard/internal/command", "guard/internal/realpath", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/proxy", "guard/internal/rules", "guard/hostprogram", "guard/privatedir", "guard/sandbox", "guard/settings", "guard/settle", "guard/sshagent"},
 	"guard/alias":             {},
 	"guard/credential":        {"guard/hostprogram"},
 	"guard/hook":              {"guard/alias", "guard/hostprogram", "guard/settings"},
@@ -90,11 +90,12 @@ var guardMayImport = map[string][]string{
 	"guard/internal/rules":    {"guard/alias", "guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/settings"},
 	"guard/privatefile":       {"guard/internal/realpath", "guard/lease"},
 	"guard/lease":             {},
-	"guard/settle":            {"guard/internal/pathname", "guard/internal/realpath", "guard/privatefile", "guard/statedir"},
+	"guard/settle":            {"guard/hostprogram", "guard/internal/pathname", "guard/internal/realpath", "guard/privatefile", "guard/statedir"},
 	"guard/statedir":          {"guard/privatefile"},
 	"guard/privatedir":        {"guard/privatefile", "guard/statedir"},
-	"guard/sandbox":           {"guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/proxy", "guard/privatefile", "guard/settle"},
-	"guard/settings":          {"guard/credential", "guard/internal/realpath", "guard/internal/pathname", "guard/lease", "guard/privatefile"},
+	"guard/sandbox":           {"guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/proxy", "guard/privatefile", "guard/settle", "guard/sshagent", "guard/statedir"},
+	"guard/settings":          {"guard/credential", "guard/internal/realpath", "guard/internal/pathname", "guard/lease", "guard/privatefile", "guard/sshagent"},
+	"guard/sshagent":          {},
 }
 
 func TestRoomsOfGuard(t *testing.T) { checkRooms(t, "guard", guardMayImport) }
