@@ -521,7 +521,7 @@ func TestLongLine(t *testing.T) {
 	send("be", false)
 	send("gin", true)
 	first := c.stream
-	first.in.Close()
+	close(first.lines)
 	<-first.ended
 	c.stream = nil
 	send("lost\n", true)
@@ -529,7 +529,7 @@ func TestLongLine(t *testing.T) {
 	for s.runs("whole") == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	c.stream.in.Close()
+	close(c.stream.lines)
 	<-c.stream.ended
 	if s.runs("begin") != 1 || s.runs("lost") != 0 {
 		t.Errorf("the far host got %v", s.ran)

@@ -60,7 +60,7 @@ type stdioClient struct {
 type stdioStream struct {
 	session *session
 	in      *io.PipeWriter
-	lines   chan []byte   // to be written to in, which blocks while the link is down
+	lines   chan []byte   // to be written to in, which blocks while the link is down; closed after the last one
 	ended   chan struct{} // closed after the far host has ended it and its requests are answered
 }
 
@@ -109,7 +109,7 @@ func ServeStdio(ctx context.Context, near *Near, in io.Reader, out io.Writer, go
 	if c.stream == nil {
 		return err
 	}
-	c.stream.in.Close()
+	close(c.stream.lines)
 	if c.stream.session.channel.linked() {
 		select {
 		case <-c.stream.ended:
@@ -260,11 +260,15 @@ func (s *stdioStream) queue(w waiting) error {
 	}
 }
 
-// write writes the lines of the stream until it has ended.
+// write writes the lines of the stream until it has ended. It ends the input of the far host after the last line.
 func (s *stdioStream) write() {
 	for {
 		select {
-		case line := <-s.lines:
+		case line, more := <-s.lines:
+			if !more {
+				s.in.Close()
+				return
+			}
 			_, _ = s.in.Write(line) // fails when the stream ends, which answers its requests
 		case <-s.ended:
 			return
