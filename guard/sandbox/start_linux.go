@@ -58,7 +58,6 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	s.connectBy(k, n.judged, cannot)
 	if p.SSH != nil && k != nil {
 		s.env = append(s.env, "SSH_AUTH_SOCK="+p.SSH.Path())
-		p.SSH.Serve(func(pid int, d sshagent.Destination, refused string) { s.loggedIn(n, k, pid, d, refused) })
 	}
 	if noMasks != nil {
 		s.report.Why = append(s.report.Why, fmt.Sprintf("%s: masked credentials are denied: %v.", s.report.Backend, noMasks))
@@ -89,6 +88,9 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 		if k != nil {
 			k.outside.Store(s.outside != nil)
 		}
+	}
+	if p.SSH != nil && k != nil { // once: nothing fails any more
+		p.SSH.Serve(func(pid int, d sshagent.Destination, refused string) { s.loggedIn(n, k, pid, d, refused) })
 	}
 	return s, nil
 }

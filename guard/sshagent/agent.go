@@ -8,15 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/knownhosts"
 )
 
 // A Destination is a user of a host.
@@ -38,20 +40,6 @@ func ParseDestination(text string) (d Destination, err error) {
 // Address returns the host with its port.
 func (d Destination) Address() string { return net.JoinHostPort(d.Host, d.Port) }
 
-// knownHosts are the files with the keys of hosts.
-func knownHosts() (own string, all []string) {
-	if home, err := os.UserHomeDir(); err == nil {
-		own = filepath.Join(home, ".ssh", "known_hosts")
-	}
-	for _, path := range []string{own, "/etc/ssh/ssh_known_hosts"} {
-		if f, err := os.Open(path); err == nil {
-			f.Close()
-			all = append(all, path)
-		}
-	}
-	return own, all
-}
-
 // An Agent is an SSH agent that signs with the keys of another one. It signs only what logs a user in at a destination,
 // in a session that is bound to a key of the host (session-bind@openssh.com), which only the host can have signed.
 type Agent struct {
@@ -60,10 +48,11 @@ type Agent struct {
 	upstream     string // the socket of the person's agent
 	destinations []Destination
 	known        ssh.HostKeyCallback
+	lines        []string // with the keys of hosts, by their numbers
 	used         func(pid int, d Destination, refused string)
 
 	mu     sync.Mutex
-	conns  map[net.Conn]bool // nil: it is closed
+	conns  map[net.Conn]bool // of programs, and to the person's agent; nil: it is closed
 	served sync.WaitGroup
 }
 
@@ -76,46 +65,45 @@ func Listen(destinations []Destination) (*Agent, error) {
 	if a.upstream == "" {
 		return nil, ErrNoAgent
 	}
-	_, files := knownHosts()
+	sweep()
 	var err error
-	if a.known, err = knownhosts.New(files...); err != nil {
+	if a.dir, err = os.MkdirTemp("", prefix); err != nil {
 		return nil, err
 	}
-	if a.dir, err = os.MkdirTemp("", "toolhost-ssh-"); err != nil {
-		return nil, err
+	if err = a.readHosts(); err == nil {
+		a.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: a.Path(), Net: "unix"})
 	}
-	a.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: a.Path(), Net: "unix"})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(a.dir))
 	}
 	return a, nil
 }
 
-// Path returns the socket.
-func (a *Agent) Path() string { return filepath.Join(a.dir, "agent") }
+// prefix begins the names of the directories with the sockets.
+const prefix = "toolhost-ssh-"
 
-// KnownHosts returns the file in which SSH looks for the keys of hosts, and those of the destinations as its text.
-func (a *Agent) KnownHosts() (path, text string) {
-	path, _ = knownHosts()
-	for _, d := range a.destinations {
-		var unknown *knownhosts.KeyError
-		if errors.As(a.known(d.Address(), noAddress, noKey{}), &unknown) {
-			for _, key := range unknown.Want {
-				text += knownhosts.Line([]string{d.Address()}, key.Key) + "\n"
-			}
+// sweep removes the sockets of hosts that were killed. It leaves what another host has just begun to make.
+func sweep() {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // the pattern is good
+	for _, dir := range dirs {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < time.Minute {
+			continue
+		}
+		conn, err := net.Dial("unix", filepath.Join(dir, socket))
+		if err == nil {
+			conn.Close()
+		} else if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+			_ = os.RemoveAll(dir) // another user's stays
 		}
 	}
-	return path, text
 }
 
-// noKey is a key that no host has.
-type noKey struct{ ssh.PublicKey }
+// socket is the name of the socket.
+const socket = "agent"
 
-func (noKey) Type() string    { return "" }
-func (noKey) Marshal() []byte { return nil }
-
-// noAddress stands for the address of a host: names are looked up.
-var noAddress = &net.TCPAddr{}
+// Path returns the socket.
+func (a *Agent) Path() string { return filepath.Join(a.dir, socket) }
 
 // Serve answers programs until Close. used is called when one logs in, or may not, with its process.
 func (a *Agent) Serve(used func(pid int, d Destination, refused string)) {
@@ -127,7 +115,7 @@ func (a *Agent) Serve(used func(pid int, d Destination, refused string)) {
 				return
 			}
 			a.mu.Lock()
-			if open := a.conns != nil; !open || len(a.conns) >= maxConns {
+			if open := a.conns != nil; !open || len(a.conns) >= 2*maxConns {
 				conn.Close()
 			} else {
 				a.conns[conn] = true
@@ -170,17 +158,21 @@ const sessionBind = "session-bind@openssh.com"
 
 // serve answers a program.
 func (a *Agent) serve(conn *net.UnixConn) {
-	defer func() {
-		a.mu.Lock()
-		delete(a.conns, conn)
-		a.mu.Unlock()
-		conn.Close()
-	}()
+	defer a.end(conn)
 	upstream, err := net.Dial("unix", a.upstream)
 	if err != nil {
 		return // to the program there is no agent
 	}
-	defer upstream.Close()
+	defer a.end(upstream)
+	a.mu.Lock()
+	open := a.conns != nil
+	if open {
+		a.conns[upstream] = true // it may wait for a person
+	}
+	a.mu.Unlock()
+	if !open {
+		return
+	}
 	s := &session{Agent: a, upstream: upstream, pid: peer(conn)}
 	for {
 		message, err := receive(conn)
@@ -191,6 +183,14 @@ func (a *Agent) serve(conn *net.UnixConn) {
 			return
 		}
 	}
+}
+
+// end closes a connection.
+func (a *Agent) end(conn net.Conn) {
+	a.mu.Lock()
+	delete(a.conns, conn)
+	a.mu.Unlock()
+	conn.Close()
 }
 
 // A session is a connection of a program.
@@ -247,14 +247,19 @@ func (s *session) forward(message []byte) []byte {
 	return answer
 }
 
-// bind binds the connection to a session with a host. It is bound once: a session that is forwarded is of another host.
+// bind binds the connection to a session with a host. It is bound once, and what a host forwards is not answered: the
+// keys are for programs of this machine.
 func (s *session) bind(text []byte) error {
 	var b binding
 	if err := ssh.Unmarshal(text, &b); err != nil {
 		return err
 	}
-	if b.Name != sessionBind || b.Forwarding || s.bound != nil {
+	if b.Name != sessionBind || s.bound != nil {
 		return errors.New("not a session with a host")
+	}
+	if b.Forwarding {
+		s.bound = &b
+		return errors.New("a session that is forwarded")
 	}
 	key, err := ssh.ParsePublicKey(b.Host)
 	if err != nil {

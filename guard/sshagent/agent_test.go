@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -53,7 +54,7 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f.key = own.PublicKey()
-	lines := ""
+	lines := "old.example 1024 35 1234567\nmine.example ssh-new AAAA\n" // they are passed over
 	for host, at := range map[string]*ssh.Signer{"mine.example": &f.mine, "others.example": &f.others} {
 		_, private, err := ed25519.GenerateKey(rand.Reader)
 		if err == nil {
@@ -135,6 +136,7 @@ func TestAgent(t *testing.T) {
 		{"bound again", [][]byte{mine, bind(f.mine, "another", false), with(func(l *login) { l.Session = []byte("another") })}, msgFailure, ""},
 		{"forged", [][]byte{forged, good}, msgFailure, ""},
 		{"forwarded", [][]byte{bind(f.mine, "session", true), good}, msgFailure, ""},
+		{"forwarded, bound again", [][]byte{bind(f.mine, "session", true), mine, good}, msgFailure, ""},
 		{"another session", [][]byte{mine, with(func(l *login) { l.Session = []byte("another") })}, msgFailure, ""},
 		{"another user", [][]byte{mine, with(func(l *login) { l.User = "root" })}, msgFailure, `as "root"`},
 		{"another service", [][]byte{mine, with(func(l *login) { l.Service = "x" })}, msgFailure, ""},
@@ -178,6 +180,92 @@ func TestAgent(t *testing.T) {
 	}
 	if _, text := f.KnownHosts(); strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "mine.example ssh-ed25519 ") {
 		t.Errorf("known hosts %q", text)
+	}
+}
+
+// TestKnownHosts: commands know what the person's SSH takes for the key of a destination.
+func TestKnownHosts(t *testing.T) {
+	f := newFixture(t)
+	path, _ := f.KnownHosts()
+	line := func(marker, host string, key ssh.Signer) string {
+		return marker + knownhosts.Line([]string{host}, key.PublicKey()) + "\n"
+	}
+	lines := line("@revoked ", "*", f.mine) + line("", "mine.example", f.mine) + line("@cert-authority ", "*.example", f.others)
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Listen(f.destinations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, text := a.KnownHosts(); text != line("@cert-authority ", "mine.example", f.others) {
+		t.Errorf("known hosts %q", text)
+	}
+}
+
+// TestCloseWaiting: an agent ends while that of the person waits, as for a touch.
+func TestCloseWaiting(t *testing.T) {
+	f := newFixture(t)
+	l, err := net.Listen("unix", filepath.Join(os.Getenv("HOME"), "waiting"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv("SSH_AUTH_SOCK", l.Addr().String())
+	a, err := Listen(f.destinations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Serve(func(int, Destination, string) {})
+	conn, err := net.Dial("unix", a.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	waiting, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiting.Close()
+	if err := send(conn, bind(f.mine, "session", false)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := receive(waiting); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSweep: the socket of a host that was killed is removed, and no other.
+func TestSweep(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	f := newFixture(t)
+	killed := filepath.Join(os.TempDir(), prefix+"killed")
+	begun := filepath.Join(os.TempDir(), prefix+"begun")
+	for _, dir := range []string{killed, begun} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(killed, socket), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	for _, dir := range []string{killed, f.dir} {
+		if err := os.Chtimes(dir, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep()
+	for dir, want := range map[string]bool{killed: false, begun: true, f.dir: true} {
+		if _, err := os.Stat(dir); (err == nil) != want {
+			t.Errorf("%s: %v", dir, err)
+		}
 	}
 }
 

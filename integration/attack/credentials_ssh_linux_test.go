@@ -59,7 +59,8 @@ func TestAttackCredentialsSSH(t *testing.T) {
 	run(t, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", in(".ssh/id_ed25519"))
 	mine, key := sshHost(t, in("hosts/mine"), in(".ssh/id_ed25519.pub"))
 	others, key2 := sshHost(t, in("hosts/others"), in(".ssh/id_ed25519.pub"))
-	host.MustWrite(t, in(".ssh/known_hosts"), fmt.Sprintf("[localhost]:%s %s\n[localhost]:%s %s\nother.example %s\n", mine, key, others, key2, key2))
+	known := fmt.Sprintf("[localhost]:%s %s\nother.example %s\n", others, key2, key2)
+	host.MustWrite(t, in(".ssh/known_hosts"), known)
 	agent := exec.Command("ssh-agent", "-D", "-a", in("agent"))
 	host.Must(t, agent.Start())
 	t.Cleanup(func() { _ = agent.Process.Kill(); _ = agent.Wait() })
@@ -80,6 +81,10 @@ func TestAttackCredentialsSSH(t *testing.T) {
 	run(t, "git", "init", "-q", "--bare", in("hosts/repo.git"))
 	s := g.start()
 	replace := strings.NewReplacer("@S", "ssh -o BatchMode=yes -o UserKnownHostsFile=$HOME/.ssh/known_hosts", "MINE", mine, "OTHERS", others, "ME", me.Username, "AGENT", in("agent"), "REPO", in("hosts/repo.git"))
+	if text, _ := s.Try("Bash", host.Args{"command": replace.Replace("@S -p MINE ME@localhost echo logged-in")}); strings.Contains(text, "logged-in") {
+		t.Errorf("a host that is not known: %s", text)
+	}
+	host.MustWrite(t, in(".ssh/known_hosts"), known+fmt.Sprintf("[localhost]:%s %s\n", mine, key)) // as the person's SSH does
 	for _, row := range []struct{ command, want string }{
 		{`@S -p MINE ME@localhost echo logged-in`, "logged-in"},
 		{`cd $TMPDIR && git init -q r && cd r && git -c user.name=x -c user.email=x@y commit -q --allow-empty -m x && export GIT_SSH_COMMAND="@S" && git push -q ssh://ME@localhost:MINE/REPO HEAD:refs/heads/main && git ls-remote ssh://ME@localhost:MINE/REPO`, "refs/heads/main"},

@@ -143,7 +143,11 @@ func (c *Sandbox) logsIn(what *sandbox.Policy) {
 		return
 	}
 	path, text := c.ssh.KnownHosts()
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && c.policy.Commands().Hidden(path, false) && !slices.Contains(what.Denied, path) {
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+		c.copied[path] = info // the person may log in at a host for the first time
+		if !c.policy.Commands().Hidden(path, false) || slices.Contains(what.Denied, path) {
+			return
+		}
 		what.Files = append(what.Files, sandbox.File{Path: path, Content: text})
 	}
 }
