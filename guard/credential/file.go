@@ -20,18 +20,26 @@ var readerTable string
 // A reader finds secrets of one kind in a file, or the hosts that they are for.
 type reader struct {
 	end     string // of the file's path
-	written string // how: plain, base64 or basic; isHost: it finds hosts
+	written string // how: plain, base64, basic or signs; isHost: it finds hosts
 	find    *regexp.Regexp
 }
 
 // isHost marks a reader of hosts.
 const isHost = "host"
 
+// signs marks a reader of keys that only sign requests.
+const signs = "signs"
+
+// Signs reports whether a variable holds a key that only signs requests.
+func Signs(variable string) bool { return variable == "AWS_SECRET_ACCESS_KEY" }
+
 // A Found secret is one in a file.
 type Found struct {
 	Sentinel, Value string
 	// Hosts are those of the mask that get it: if the file says for which host it is, those of the same domain.
 	Hosts []string
+	// Signs says that it only signs requests.
+	Signs bool
 }
 
 var readers = sync.OnceValue(func() (list []reader) {
@@ -91,6 +99,7 @@ func MaskFile(path, text, extract string, hosts []string) (masked string, found 
 					f = &Found{Sentinel: Sentinel(value, hosts), Value: value}
 					byValue[value], sentinels[f.Sentinel] = f, true
 				}
+				f.Signs = f.Signs || r.written == signs
 				f.Hosts = append(f.Hosts, of(at[2], hosts)...)
 				return f.Sentinel
 			}) + text[at[3]:]
@@ -149,7 +158,7 @@ const leastRepeated = 8
 
 // mask returns what stands in the place of a secret as it is written.
 func (r reader) mask(written string, sentinel func(string) string) string {
-	if r.written == "plain" {
+	if r.written == "plain" || r.written == signs {
 		return sentinel(written)
 	}
 	decoded, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(written, "="))

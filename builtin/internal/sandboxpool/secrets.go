@@ -32,7 +32,7 @@ func secrets(commands guard.Commands) (list []sandbox.Secret) {
 		}
 		list = append(list, sandbox.Secret{
 			Name: mask.Entry.Text, Variable: mask.Entry.Text, Hosts: mask.InjectHosts, Body: mask.Body,
-			Sentinel: credential.Sentinel(value, mask.InjectHosts),
+			Signs: credential.Signs(mask.Entry.Text), Sentinel: credential.Sentinel(value, mask.InjectHosts),
 			Value: func(ctx context.Context) (string, error) {
 				return credential.Value(ctx, mask.Command, mask.File, value)
 			},
@@ -72,8 +72,8 @@ func WebHeader(ctx context.Context, commands guard.Commands, host, port string, 
 
 // Masked returns the secret of a variable of a server.
 func Masked(variable, value string, hosts []string) sandbox.Secret {
-	return sandbox.Secret{Name: variable, Variable: variable, Hosts: hosts, Sentinel: credential.Sentinel(value, hosts),
-		Value: func(context.Context) (string, error) { return value, nil }}
+	return sandbox.Secret{Name: variable, Variable: variable, Hosts: hosts, Signs: credential.Signs(variable),
+		Sentinel: credential.Sentinel(value, hosts), Value: func(context.Context) (string, error) { return value, nil }}
 }
 
 // withheld returns the variables that commands do not get: those that the settings deny, but for the sentinels.
@@ -111,7 +111,7 @@ func maskFiles(commands guard.Commands, what *sandbox.Policy) map[string]fs.File
 		}
 		for _, f := range found {
 			what.Network.Secrets = append(what.Network.Secrets, sandbox.Secret{
-				Name: mask.Entry.Text, Hosts: f.Hosts, Sentinel: f.Sentinel, Body: mask.Body,
+				Name: mask.Entry.Text, Hosts: f.Hosts, Sentinel: f.Sentinel, Body: mask.Body, Signs: f.Signs,
 				Value: func(context.Context) (string, error) { return f.Value, nil },
 			})
 		}

@@ -22,8 +22,8 @@ const (
 )
 
 // hideEchoes takes values out of a response: its header, its body of whatever type, and its trailer. values returns
-// what is known by then.
-func hideEchoes(r *http.Response, values func() *finder) error {
+// what is known by then. carries says that the request has a value: then no body may be in an encoding that is not read.
+func hideEchoes(r *http.Response, values func() *finder, carries bool) error {
 	known := values()
 	hideHeader(r.Header, known)
 	r.Status = known.hide(r.Status) // which an upgrade repeats
@@ -50,7 +50,7 @@ func hideEchoes(r *http.Response, values func() *finder) error {
 		r.ContentLength = -1
 		r.Header.Del("Content-Length")
 		r.Header.Del("Content-Encoding")
-	case encoding != "" && len(known.pairs) > 0:
+	case encoding != "" && carries:
 		return fmt.Errorf("its answer has the encoding %.100q, which was not asked for", encoding)
 	}
 	switch text := isText(r.Header.Get("Content-Type")); {

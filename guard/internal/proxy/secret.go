@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ type Secret struct {
 	Hosts []string
 	// Body has the value put into forms, too: into their fields that are named like credentials.
 	Body bool
+	// Signs keeps the value on the host: requests to AWS are signed with it, and none carries it. Stores of AWS keep what
+	// headers and queries say, and anybody can have one.
+	Signs bool
 	// Value returns the value. It is called for each request that needs it.
 	Value func(ctx context.Context) (string, error)
 }
@@ -40,8 +44,8 @@ type Secret struct {
 const MinSecret = 8
 
 const (
-	// maxBasic bounds the values of Authorization headers that are looked for in responses as they were sent.
-	maxBasic = 64
+	// maxRepeated bounds the parts of Authorization headers that are looked for in responses as they were sent.
+	maxRepeated = 64
 	// maxRotated is how many values of a secret are looked for in responses: the last ones.
 	maxRotated = 8
 	// maxReplaced is how many sentinels of a request are replaced.
@@ -52,10 +56,10 @@ const (
 type secrets struct {
 	all []Secret
 
-	mu    sync.Mutex
-	known map[string][]string // values by sentinel
-	basic []pair              // of user names with passwords, in base64
-	found *finder             // of what is replaced in responses
+	mu       sync.Mutex
+	known    map[string][]string // values by sentinel
+	repeated []pair              // of parts of headers: user names with passwords in base64, and signatures
+	found    *finder             // of what is replaced in responses
 }
 
 // Hide returns a text with sentinels in the place of a value of the secret, however it is spelt.
@@ -107,20 +111,20 @@ func (s *secrets) value(ctx context.Context, secret *Secret) (string, error) {
 	return value, nil
 }
 
-// addBasic has a header value replaced in responses as a whole.
-func (s *secrets) addBasic(p pair) {
+// addRepeated has a part of a header replaced in responses as a whole.
+func (s *secrets) addRepeated(p pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.Contains(s.basic, p) {
+	if slices.Contains(s.repeated, p) {
 		return
 	}
-	s.basic = append(s.basic[max(0, len(s.basic)-maxBasic+1):], p)
+	s.repeated = append(s.repeated[max(0, len(s.repeated)-maxRepeated+1):], p)
 	s.collect()
 }
 
 // collect makes the list of what is replaced in responses.
 func (s *secrets) collect() {
-	list := slices.Clone(s.basic)
+	list := slices.Clone(s.repeated)
 	for sentinel, values := range s.known {
 		for _, value := range values {
 			list = append(list, pair{value, sentinel})
@@ -161,6 +165,7 @@ var spellings = func() (list []func(string) string) {
 		func(s string) string { return equals.Replace(inJSON(s)) },
 		func(s string) string { return strings.NewReplacer("=", "&#61;", "+", "&#43;").Replace(s) }, // a slash needs none
 		func(s string) string { return strings.NewReplacer("=", `\u003d`).Replace(inJSON(s)) })
+	list = append(list, func(s string) string { return hex.EncodeToString([]byte(s)) }, func(s string) string { return fmt.Sprintf("% x", s) }) // as S3 repeats requests
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		for skip := range 3 { // what precedes the value takes a part of its first group
 			list = append(list,
@@ -256,7 +261,7 @@ func (r *request) inject(ctx context.Context) error {
 			}
 			if ok && text != plain {
 				encoded := base64.StdEncoding.EncodeToString([]byte(text))
-				r.addBasic(pair{encoded, strings.TrimSpace(value[len(scheme):])})
+				r.addRepeated(pair{encoded, strings.TrimSpace(value[len(scheme):])})
 				text = scheme + encoded
 			} else if ok {
 				text = value
@@ -327,7 +332,7 @@ func (r *request) injectFields(ctx context.Context, text string, form bool) (str
 func (r *request) replace(ctx context.Context, text string, form bool) (string, error) {
 	for i := range r.all {
 		secret := &r.all[i]
-		if form && !(secret.Body && r.may(secret)) || !strings.Contains(text, secret.Sentinel) {
+		if secret.Signs || form && !(secret.Body && r.may(secret)) || !strings.Contains(text, secret.Sentinel) {
 			continue
 		}
 		if r.replaced += strings.Count(text, secret.Sentinel); r.replaced > maxReplaced {

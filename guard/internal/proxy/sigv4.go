@@ -28,10 +28,13 @@ const (
 	signedChunks = "STREAMING-AWS4-"
 	// maxSigned is the size of the largest body that is read to sign it, and maxSigning is how many are held.
 	maxSigned, maxSigning = 8 << 20, 8
+	// smallSigned is the size of the largest body that is not counted as held.
+	smallSigned = 16 << 10
 )
 
 var (
 	errSignedChunks = errors.New("the client has signed each part of the body, with a secret that it does not have; let it send the body unsigned or in one piece")
+	errSignedTwice  = errors.New("its header and its query are signed; sign one of them")
 	errSigned       = errors.New("the body is larger than " + strconv.Itoa(maxSigned>>20) + " MiB and has no " + contentHash)
 )
 
@@ -41,6 +44,7 @@ type signature struct {
 	scope  []string // date, region, service and "aws4_request"
 	names  []string // of headers that are signed
 	body   string   // hash of the body
+	was    string   // what the program has signed
 	double bool     // the path is escaped twice, as by all services but S3
 }
 
@@ -56,7 +60,7 @@ func (r *request) signedBy() (*signature, error) {
 		fields[name] = value
 	}
 	_, scope, _ := strings.Cut(fields["Credential"], "/")
-	s := &signature{scope: strings.Split(scope, "/"), names: strings.Split(fields["SignedHeaders"], ";"), body: r.Header.Get(contentHash)}
+	s := &signature{scope: strings.Split(scope, "/"), names: strings.Split(fields["SignedHeaders"], ";"), body: r.Header.Get(contentHash), was: fields["Signature"]}
 	if len(s.scope) != 4 || !slices.ContainsFunc(r.all, func(secret Secret) bool { return r.may(&secret) }) {
 		return nil, nil
 	}
@@ -67,9 +71,12 @@ func (r *request) signedBy() (*signature, error) {
 	}
 	for i := range r.all {
 		for _, s.double = range []bool{true, false} {
-			if s.key = &r.all[i]; r.may(s.key) && s.sign(r.Request, s.key.Sentinel) == fields["Signature"] {
-				if strings.HasPrefix(s.body, signedChunks) {
+			if s.key = &r.all[i]; r.may(s.key) && s.sign(r.Request, s.key.Sentinel) == s.was {
+				switch {
+				case strings.HasPrefix(s.body, signedChunks):
 					return nil, errSignedChunks
+				case r.presigned():
+					return nil, errSignedTwice
 				}
 				return s, nil
 			}
@@ -78,9 +85,21 @@ func (r *request) signedBy() (*signature, error) {
 	return nil, nil
 }
 
-// readsBody reports whether the body must be read to sign the request.
+// presigned reports whether the query has parts of a signature. With one of the header, it would be a URL that anybody
+// may use for a week.
+func (r *request) presigned() bool {
+	for name := range r.URL.Query() {
+		if slices.ContainsFunc([]string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature"}, func(s string) bool { return strings.EqualFold(s, name) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// readsBody reports whether a body that is not small must be read to sign the request.
 func (r *request) readsBody() bool {
-	return strings.HasPrefix(r.Header.Get("Authorization"), sigv4+" ") && r.Header.Get(contentHash) == ""
+	return strings.HasPrefix(r.Header.Get("Authorization"), sigv4+" ") && r.Header.Get(contentHash) == "" &&
+		(r.ContentLength < 0 || r.ContentLength > smallSigned)
 }
 
 // hashBody reads the body.
@@ -111,7 +130,9 @@ func (r *request) resign(ctx context.Context, s *signature) error {
 		return name != "host" && name != "content-length" && r.Header.Get(name) == ""
 	})
 	credential, _, _ := strings.Cut(r.Header.Get("Authorization"), ",")
-	r.Header.Set("Authorization", credential+", SignedHeaders="+strings.Join(s.names, ";")+", Signature="+s.sign(r.Request, value))
+	signed := s.sign(r.Request, value)
+	r.addRepeated(pair{signed, s.was}) // with it, anybody may send the request for some minutes
+	r.Header.Set("Authorization", credential+", SignedHeaders="+strings.Join(s.names, ";")+", Signature="+signed)
 	return nil
 }
 

@@ -40,16 +40,20 @@ func TestResign(t *testing.T) {
 		return err == nil && signed != nil
 	}
 	f := newSecretFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		_, signed, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
+		w.Header().Set("Repeated", signed+" "+r.Header.Get("X-Token"))
 		if verified(r, value) {
 			io.WriteString(w, "logged-in ")
 		}
 		body, _ := io.ReadAll(r.Body)
 		io.WriteString(w, r.Header.Get("Range")+string(body))
 	})
+	const signing = "thm_signing_sentinel"
+	f.secrets.all = append(f.secrets.all, Secret{Name: "KEY", Sentinel: signing, Signs: true, Hosts: []string{"example.com"}, Value: f.secrets.all[0].Value})
 	f.secrets.all = append(f.secrets.all, Secret{Name: "ID", Sentinel: "AKIASENTINEL", Hosts: []string{"example.com"}, Value: func(context.Context) (string, error) { return "AKIATHEVALUE", nil }})
 	for _, c := range []struct {
 		name, key, hash, body string
-		header, text          string
+		header, text, query   string
 		code                  int
 		want                  string
 	}{
@@ -61,12 +65,14 @@ func TestResign(t *testing.T) {
 		{name: "spaces", key: sentinel, header: "X-Amz-Meta-A", text: "a   b ", code: 200, want: "logged-in "},
 		{name: "another key", key: "another", body: "a=b", code: 200, want: "a=b"},
 		{name: "chunks", key: sentinel, hash: "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", body: "x", code: 502, want: "each part"},
+		{name: "a key that only signs", key: signing, header: "X-Token", text: signing, code: 200, want: "logged-in "},
+		{name: "presigned", key: signing, query: "&X-Amz-Algorithm=AWS4-HMAC-SHA256", code: 502, want: "sign one"},
 		{name: "large", key: sentinel, body: strings.Repeat("x", maxSigned+1), code: 502, want: "8 MiB"},
 	} {
 		for _, h2 := range []bool{false, true} {
-			for _, path := range []string{"/", "/a%20b/c:d?x=1&a-b=2&a=3"} {
+			for _, path := range []string{"/?b=1", "/a%20b/c:d?x=1&a-b=2&a=3"} {
 				for _, double := range []bool{true, false} {
-					r, _ := http.NewRequest("POST", "https://example.com"+path, strings.NewReader(c.body))
+					r, _ := http.NewRequest("POST", "https://example.com"+path+c.query, strings.NewReader(c.body))
 					r.Header.Set("X-Amz-Date", "20150830T123600Z")
 					s := &signature{scope: []string{"20150830", "us-east-1", "service", "aws4_request"}, names: []string{"content-length", "host", "x-amz-date"}, double: double}
 					if c.header != "" {
@@ -87,6 +93,10 @@ func TestResign(t *testing.T) {
 						t.Fatal(err)
 					}
 					text, _ := io.ReadAll(answer.Body)
+					_, signed, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
+					if repeated := signed + " " + r.Header.Get("X-Token"); c.code == 200 && strings.TrimSpace(answer.Header.Get("Repeated")) != strings.TrimSpace(repeated) {
+						t.Errorf("%s: the answer repeats %q, want %q", c.name, answer.Header.Get("Repeated"), repeated)
+					}
 					answer.Body.Close()
 					client.CloseIdleConnections()
 					if answer.StatusCode != c.code || c.code == 200 && string(text) != c.want || !strings.Contains(string(text), c.want) {

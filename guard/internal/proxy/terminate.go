@@ -158,7 +158,10 @@ func (t *Terminated) serve(in net.Conn, secure bool) {
 	}
 	s.forward = &httputil.ReverseProxy{
 		Rewrite: s.rewrite, Transport: s, ErrorLog: discardLog, ErrorHandler: s.fail,
-		ModifyResponse: func(r *http.Response) error { return hideEchoes(r, t.proxy.secrets.echoes) },
+		ModifyResponse: func(r *http.Response) error {
+			carries, _ := r.Request.Context().Value(carriesKey{}).(bool)
+			return hideEchoes(r, t.proxy.secrets.echoes, carries)
+		},
 	}
 	var conn net.Conn = s
 	if secure {
@@ -302,13 +305,19 @@ func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if req.readsBody() {
-			p.signing <- struct{}{}
-			defer func() { <-p.signing }()
+			select {
+			case p.signing <- struct{}{}:
+				defer func() { <-p.signing }()
+			case <-r.Context().Done():
+				return
+			}
 		}
-		if err := req.prepare(); err != nil {
+		carries, err := req.prepare()
+		if err != nil {
 			s.fail(w, r, err)
 			return
 		}
+		r = r.WithContext(context.WithValue(r.Context(), carriesKey{}, carries))
 	}
 	for _, secret := range req.used {
 		s.tell(secret)
@@ -317,20 +326,25 @@ func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 	s.forward.ServeHTTP(&informing{w, &p.secrets}, r)
 }
 
-// prepare makes a request what its host gets.
-func (r *request) prepare() error {
+// carriesKey is the key of whether a request has a value that its answer may repeat, in its context.
+type carriesKey struct{}
+
+// prepare makes a request what its host gets. carries says that it has a value that its answer may repeat: AWS repeats
+// what signed requests say in plain errors only.
+func (r *request) prepare() (carries bool, err error) {
 	signed, err := r.signedBy()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := r.inject(r.Context()); err != nil {
-		return err
+		return false, err
 	}
-	readable(r.Header, len(r.used) > 0 && signed == nil) // AWS does not repeat what signed requests say
+	carries = len(r.used) > 0 && signed == nil
+	readable(r.Header, carries)
 	if signed == nil {
-		return nil
+		return carries, nil
 	}
-	return r.resign(r.Context(), signed)
+	return false, r.resign(r.Context(), signed)
 }
 
 // unreadMethods are those whose answer is the request, or no longer HTTP.
