@@ -35,7 +35,8 @@ type place struct {
 	notes  []string          // for the next command that ends
 	fresh  []name            // held by the end of a command, and not before
 
-	// ofTasks are names that had changed or were held inside when only tasks ran. They stay until the last has ended.
+	// ofTasks are names that had changed or were held inside when only tasks ran, also those of other hosts. They stay
+	// until the last has ended.
 	ofTasks map[name]bool
 }
 
@@ -62,11 +63,8 @@ const (
 func (p *place) begin(keep bool) ([]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.users > 0 {
+	if p.calls > 0 {
 		p.users, p.calls, p.keep = p.users+1, p.calls+1, p.keep && keep
-		if p.calls == 1 {
-			p.joinTasks()
-		}
 		return p.takeNotes(), nil
 	}
 	err := p.first(keep)
@@ -78,24 +76,20 @@ func (p *place) begin(keep bool) ([]string, error) {
 	return p.takeNotes(), err
 }
 
-// first begins the first command.
+// first begins the first call of this host.
 func (p *place) first(keep bool) error {
 	for range beginTries {
-		if alone := statedir.TryLock(p.store.lock); !alone {
+		begin := p.open
+		if alone := p.store.lockAlone(); !alone {
 			statedir.ShareLock(p.store.lock)
 			if !p.store.running() { // the other process has just ended a command, or answered
 				statedir.Unlock(p.store.lock)
 				time.Sleep(beginPause)
 				continue
 			}
-			if err := p.read(); err != nil {
-				statedir.Unlock(p.store.lock)
-				return &stateError{err}
-			}
-			p.start(keep)
-			return nil
+			begin = p.readFirst
 		}
-		if err := p.open(); err != nil {
+		if err := begin(); err != nil {
 			statedir.Unlock(p.store.lock)
 			return err
 		}
@@ -137,9 +131,10 @@ func (p *place) useTemporary(why error) error {
 	return nil
 }
 
-// start counts the first command.
+// start counts the first call.
 func (p *place) start(keep bool) {
-	p.users, p.calls, p.keep, p.ofTasks = 1, 1, keep, nil
+	p.keep = keep && (p.users == 0 || p.keep)
+	p.users, p.calls = p.users+1, 1
 }
 
 // read reads what another host may have written.
@@ -149,10 +144,35 @@ func (p *place) read() error {
 	return err
 }
 
-// open prepares the place for the first command: what a killed host has left is settled, what has changed since the
-// last command was done by other programs, and held files are exchanged in.
+// readFirst reads for a first call. The record of a host whose tasks run is in its memory too.
+func (p *place) readFirst() error {
+	p.ofTasks = nil
+	err := p.read()
+	switch {
+	case err == nil:
+	case p.users == 0:
+		return &stateError{err}
+	default:
+		p.noteUnread(err)
+	}
+	return nil
+}
+
+func (p *place) noteUnread(err error) {
+	p.note("What other hosts recorded of protected files cannot be read: %v.", err)
+}
+
+// open prepares the place for the first call: what a killed host has left is settled, what has changed since the
+// last command was done by other programs, and held files are exchanged in. While tasks run, what has changed is theirs.
 func (p *place) open() error {
-	if err := p.read(); err != nil {
+	if err := p.readFirst(); err != nil {
+		return err
+	}
+	if p.tasksRun() {
+		p.joinTasks()
+		return nil
+	}
+	if err := p.store.unclaim(); err != nil {
 		return &stateError{err}
 	}
 	if p.store.running() || p.anyIn() {
@@ -178,14 +198,16 @@ func (p *place) end(task bool) (notes []string, fresh []File) {
 	if !task {
 		p.calls--
 	}
-	switch {
-	case p.users == 0:
-		p.endLast()
-	case p.calls == 0 && !task:
-		p.leaveTasks()
+	if p.users == p.calls {
+		statedir.Unlock(p.store.tasks)
+	}
+	if p.calls > 0 || task && p.users > 0 || !p.store.lockAlone() {
 		p.tell()
-	default:
-		p.tell()
+	} else {
+		p.endLast(task)
+	}
+	if p.calls == 0 {
+		statedir.Unlock(p.store.lock)
 	}
 	p.holds.Store(int32(len(p.rec.Held)))
 	for _, rel := range p.fresh {
@@ -197,17 +219,19 @@ func (p *place) end(task bool) (notes []string, fresh []File) {
 	return p.takeNotes(), fresh
 }
 
-// endLast settles the place after the last command of this host, unless commands of another host run.
-func (p *place) endLast() {
-	if !statedir.TryLock(p.store.lock) {
+// endLast settles the place after the last call, or after the last task of this host. No call of any host runs.
+func (p *place) endLast(task bool) {
+	if err := p.read(); err != nil {
+		p.noteUnread(err)
+	}
+	if p.tasksRun() {
+		if !task {
+			p.leaveTasks()
+		}
 		p.tell()
 		return
 	}
-	defer statedir.Unlock(p.store.lock)
 	p.told, p.ofTasks = nil, nil
-	if err := p.read(); err != nil {
-		p.note("What other hosts recorded of protected files cannot be read: %v.", err)
-	}
 	if p.settle(); len(p.stuck) == 0 {
 		_ = p.store.mark(false) // else the next command settles once more
 	}

@@ -22,6 +22,7 @@ const (
 	recordName  = "record.json"
 	answersName = "known.txt"
 	lockName    = "lock"
+	tasksName   = "tasks"
 	droppedName = "dropped" // files that were held and are no longer: a person wrote the name, or refused them
 )
 
@@ -91,13 +92,14 @@ type memory struct {
 	read        int64 // how much of the file has been read
 }
 
-// A store keeps the record and the answers of one workspace. Its lock is held shared while commands run, so that
-// another host sees whether they do.
+// A store keeps the record and the answers of one workspace. Each host holds its lock shared while calls run, and that
+// of tasks while tasks do, so that another host sees whether they do. The file of tasks has the names that they claim,
+// one in a line.
 type store struct {
-	dir   string
-	slots *os.Root
-	lock  *os.File
-	seen  stamp // of the record that was read or written last
+	dir         string
+	slots       *os.Root
+	lock, tasks *os.File
+	seen        stamp // of the record that was read or written last
 }
 
 func openStore(dir string) (*store, error) {
@@ -112,10 +114,47 @@ func openStore(dir string) (*store, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return &store{dir: dir, slots: root, lock: lock}, nil
+	tasks, err := os.OpenFile(filepath.Join(dir, tasksName), os.O_RDWR|os.O_CREATE|os.O_APPEND|privatefile.NoFollow, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close(), root.Close())
+	}
+	return &store{dir: dir, slots: root, lock: lock, tasks: tasks}, nil
 }
 
-func (s *store) close() error { return errors.Join(s.lock.Close(), s.slots.Close()) }
+func (s *store) close() error { return errors.Join(s.lock.Close(), s.tasks.Close(), s.slots.Close()) }
+
+// lockAlone takes the lock for this process, unless calls of another one run. It waits for one that exchanges files.
+func (s *store) lockAlone() bool {
+	if statedir.TryLock(s.lock) {
+		return true
+	}
+	statedir.ShareLock(s.lock)
+	return statedir.TryLock(s.lock)
+}
+
+// claim adds names that tasks have changed.
+func (s *store) claim(names []name) error {
+	var text strings.Builder
+	for _, rel := range names {
+		fmt.Fprintf(&text, "%q\n", string(rel))
+	}
+	_, err := s.tasks.WriteString(text.String())
+	return err
+}
+
+// claimed returns the names of claim.
+func (s *store) claimed() (names []name, err error) {
+	text, err := os.ReadFile(s.tasks.Name())
+	for line := range strings.Lines(string(text)) {
+		if rel, err := strconv.Unquote(strings.TrimSuffix(line, "\n")); err == nil {
+			names = append(names, name(rel))
+		}
+	}
+	return names, err
+}
+
+// unclaim removes all names of claim.
+func (s *store) unclaim() error { return s.tasks.Truncate(0) }
 
 // The content of the lock file while commands run, and otherwise.
 var marked, unmarked = []byte{'1'}, []byte{'0'}

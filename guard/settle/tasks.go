@@ -9,16 +9,32 @@ import (
 
 // Tasks may run for hours. While one runs, what it depends on must not be exchanged: a rebase that runs a build would
 // find other files than it had written. What a call changes while only tasks run besides is settled at its end all the
-// same.
+// same. The tasks may be those of another host: of an agent in a sandbox, for instance.
 
 // background counts a command as a task from now on. What has changed until now may be the task's.
 func (p *place) background() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls--
+	statedir.ShareLock(p.store.tasks)
 	p.claimForTasks()
 	p.tell()
+	if p.calls == 0 {
+		statedir.Unlock(p.store.lock)
+	}
 	return p.takeNotes()
+}
+
+// tasksRun reports whether tasks run, of this host or another one. The caller has the lock alone.
+func (p *place) tasksRun() bool {
+	if p.users > p.calls {
+		return true
+	}
+	if !statedir.TryLock(p.store.tasks) {
+		return true
+	}
+	statedir.Unlock(p.store.tasks)
+	return false
 }
 
 // claimForTasks leaves what has changed or is held inside to the tasks that run.
@@ -27,34 +43,43 @@ func (p *place) claimForTasks() {
 		p.ofTasks = map[name]bool{}
 	}
 	now := scanOf(p.dir, p.marks(p.dir))
+	var claimed []name
 	for _, rel := range namesOf(&p.rec, now) {
 		was, h := p.rec.Files[rel], p.rec.Held[rel]
 		if h != nil && p.isIn(h) || h == nil && now.leaves[rel] != was.Stamp {
-			p.ofTasks[rel] = true
+			p.ofTasks[rel], claimed = true, append(claimed, rel)
 		}
+	}
+	if err := p.store.claim(claimed); err != nil {
+		p.note("Other hosts may hold protected files that a task has changed before it ends: %v.", err)
 	}
 }
 
 // joinTasks prepares the place for a call that begins while only tasks run.
 func (p *place) joinTasks() {
+	if err := p.store.unclaim(); err != nil {
+		p.note("What tasks have changed before cannot be told: %v.", err)
+	}
 	p.claimForTasks()
-	p.alone(p.enter)
+	p.enter()
 }
 
 // leaveTasks settles what the last call has changed while only tasks go on. While git works, nothing is settled: it may
 // be a task that works.
 func (p *place) leaveTasks() {
+	claimed, err := p.store.claimed()
+	if err != nil {
+		p.note("What tasks have changed before cannot be told: %v.", err)
+	}
+	if p.ofTasks == nil {
+		p.ofTasks = map[name]bool{}
+	}
+	for _, rel := range claimed {
+		p.ofTasks[rel] = true
+	}
 	if !p.gitWorks() {
-		p.alone(p.settle)
+		p.settle()
 	}
-}
-
-// alone calls a function that exchanges files, unless commands of another host run.
-func (p *place) alone(do func()) {
-	if statedir.TryLock(p.store.lock) {
-		do()
-	}
-	statedir.ShareLock(p.store.lock)
 }
 
 // gitWorks reports whether a git command that takes several steps is under way in a repository of the directory.
