@@ -135,11 +135,13 @@ func (ln *commandLine) targets(words []command.Word, dirs []Path, access rules.A
 			texts = w.Guesses
 		}
 		for _, text := range texts {
-			if text == "" || isStream(text) || access == reading && !w.Static && !w.Home {
+			if text == "" || isStream(text) || access == reading && !w.Static && !w.Home && !w.Braces {
 				continue
 			}
+			as := w
+			as.Home = w.Home || !w.Static // in a guess, "~" is the home directory
 			for _, dir := range dirs {
-				if p, err := ln.resolve(w, text, dir); err == nil {
+				if p, err := ln.resolve(as, text, dir); err == nil {
 					out = append(out, newTarget(p, access, verbOf(access)))
 				}
 			}

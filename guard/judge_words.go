@@ -308,7 +308,7 @@ func (f wordFiles) removals() {
 func (f wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	if !w.Static && !w.Home && !w.Glob {
 		return emptied.MatchString(w.Text) || slices.ContainsFunc(w.Guesses, func(text string) bool {
-			return text != "" && f.removesCritical(command.Word{Text: text, Static: true}, dirs)
+			return text != "" && f.removesCritical(command.Word{Text: text, Static: true, Home: true}, dirs)
 		})
 	}
 	if isOption(w.Text) {

@@ -71,6 +71,10 @@ type Word struct {
 	// that the shell replaces by file names; Text is the pattern.
 	Glob bool
 
+	// Braces reports that the word is not static only because it has braces, which
+	// the shell replaces by several words: the Guesses.
+	Braces bool
+
 	// Stream reports that the word is <(…), what a command of the text prints.
 	Stream bool
 

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"strings"
+
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -8,8 +10,9 @@ import (
 // A text often says itself what a variable holds: D=/; rm -rf "$D". Such values refuse or
 // explain; they never allow, since a variable may be set in other ways too.
 
-// maxValues bounds the values of one variable, and the readings of one word.
-const maxValues = 32
+// maxValues bounds the values of one variable, and the readings of one word. maxBraces bounds the braces of a word that
+// is read: an expansion copies what follows each.
+const maxValues, maxBraces = 32, 20
 
 // mayHold notes a literal value that a text gives a variable.
 func mayHold(w *walker, name string, value *syntax.Word) {
@@ -18,9 +21,10 @@ func mayHold(w *walker, name string, value *syntax.Word) {
 	}
 }
 
-// guess returns what a word may become with the values of its variable, if it has one.
-func guess(w *walker, arg *syntax.Word) (texts []string) {
-	name, known := "", true
+// guess returns what a word may become with the values of its variable, or by its braces. A leading "~" is the home
+// directory.
+func guess(w *walker, word Word) (texts []string) {
+	arg, name, known := word.arg, "", true
 	syntax.Walk(arg, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp, *syntax.ExtGlob:
@@ -39,16 +43,22 @@ func guess(w *walker, arg *syntax.Word) (texts []string) {
 		}
 	}()
 	values := w.out.values[name]
-	if name == "PWD" {
+	switch {
+	case !known || strings.Count(word.Text, "{") > maxBraces:
+		return nil
+	case name == "PWD":
 		values = []string{"."}
+	case name == "" && word.Braces, name == "HOME":
+		values = []string{"~"}
 	}
 	for _, value := range values {
-		env := expand.FuncEnviron(func(n string) string { return map[string]string{name: value}[n] })
-		fields, err := expand.Fields(&expand.Config{Env: env}, arg)
-		if err != nil || !known {
-			return nil
+		env := expand.FuncEnviron(func(n string) string { return map[string]string{"HOME": "~", name: value}[n] })
+		for text, err := range expand.FieldsSeq(&expand.Config{Env: env}, arg) {
+			if err != nil || len(texts) == maxValues {
+				return texts
+			}
+			texts = append(texts, text)
 		}
-		texts = append(texts, fields...)
 	}
 	return texts
 }
@@ -63,7 +73,7 @@ func settle(w *walker) {
 	for _, list := range lists {
 		for i, word := range list {
 			if word.arg != nil {
-				list[i].Guesses = guess(w, word.arg)
+				list[i].Guesses = guess(w, word)
 			}
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// words reads the words of a call. Braces are not expanded: what they become is known only when the text runs.
+// words reads the words of a call. Braces make a word unknown: what they become is a guess.
 func (w *walker) words(args []*syntax.Word) []Word {
 	out := make([]Word, 0, len(args))
 	for _, arg := range args {
 		word := w.word(arg)
 		if braces(arg) {
 			before, _, _ := strings.Cut(word.prefix, "{")
-			word = Word{Text: w.source(arg), prefix: before}
+			word = Word{Text: w.source(arg), prefix: before, Braces: word.Static || word.Home || word.Glob, arg: arg}
 		}
 		out = append(out, word)
 	}
