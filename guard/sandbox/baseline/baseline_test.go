@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,6 +144,34 @@ func TestRecover(t *testing.T) {
 			holds(t, config, plain+"[core]\n")
 		}
 	}
+}
+
+// TestTwoTrees has two trees of one directory: of nested roots, and of a host that starts while commands of another one
+// run. Both see what is made in it.
+func TestTwoTrees(t *testing.T) {
+	state, dir := t.TempDir(), t.TempDir()
+	sub := filepath.Join(dir, "sub")
+	write(t, filepath.Join(sub, "x"), "")
+	first, second := hostIn(t, state), hostIn(t, state)
+	first.Begin([]string{dir}, nil)
+	second.Recover([]string{dir})
+	second.Begin([]string{dir, sub}, nil)
+	second.marks(dir)
+	second.marks(sub)
+	made := []string{filepath.Join(sub, ".envrc"), filepath.Join(dir, ".envrc")}
+	for _, path := range made {
+		write(t, path, "x")
+	}
+	if got := second.marks(sub); !slices.Equal(got, made[:1]) {
+		t.Errorf("the inner root: %q", got)
+	}
+	got := second.marks(dir)
+	slices.Sort(made)
+	if slices.Sort(got); !slices.Equal(got, made) {
+		t.Errorf("the outer root: %q", got)
+	}
+	second.End([]string{dir, sub})
+	first.End([]string{dir})
 }
 
 // The hooks directory of a repository is made, and no other.

@@ -87,6 +87,9 @@ func (w *watcher) add(n *node) bool {
 	if err != nil {
 		return false
 	}
+	if other := w.nodes[int32(wd)]; other != nil && other != n {
+		other.watched = false // of another tree: a directory has one watch
+	}
 	w.nodes[int32(wd)] = n
 	return true
 }
