@@ -163,7 +163,8 @@ func (p *place) noteUnread(err error) {
 }
 
 // open prepares the place for the first call: what a killed host has left is settled, what has changed since the
-// last command was done by other programs, and held files are exchanged in. While tasks run, what has changed is theirs.
+// last command was done by other programs, and held files are exchanged in. While tasks run, what has changed is
+// theirs.
 func (p *place) open() error {
 	if err := p.readFirst(); err != nil {
 		return err
