@@ -54,17 +54,19 @@ func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFla
 	}
 	args = append(args, "--apart="+dir, "--state-dir="+cfg.StateDir, "--audit-max-size="+f.observe.auditMaxSize.String(),
 		"--audit-keep="+strconv.Itoa(f.observe.auditKeep), "--log-level="+f.observe.logLevel)
-	for flag, files := range map[string][]string{"audit-log": {cfg.AuditLog}, "mcp-config": cfg.MCPConfig} {
-		for _, file := range files {
-			if file == "" {
-				continue
-			}
-			abs, err := filepath.Abs(file)
-			if err != nil {
-				return nil, err
-			}
-			args = append(args, "--"+flag+"="+abs)
+	var files [][2]string // in the same order each time: servers with equal arguments share their hosts
+	if cfg.AuditLog != "" {
+		files = append(files, [2]string{"audit-log", cfg.AuditLog})
+	}
+	for _, file := range cfg.MCPConfig {
+		files = append(files, [2]string{"mcp-config", file})
+	}
+	for _, f := range files {
+		abs, err := filepath.Abs(f[1])
+		if err != nil {
+			return nil, err
 		}
+		args = append(args, "--"+f[0]+"="+abs)
 	}
 	place, err := farPlace(cfg.StateDir, nil, nil, nil)
 	if err != nil {
