@@ -59,6 +59,9 @@ type Command struct {
 
 // Exec starts a command in a pod, in its first container if none is named.
 func (c *Client) Exec(ctx context.Context, namespace, pod, container string, argv ...string) (*Command, error) {
+	slow := fmt.Errorf("%s did not start a command in %s", c.server, answerTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, slow)
+	defer cancel() // a connection that was upgraded outlives it
 	query := url.Values{"command": argv, "stdin": {"true"}, "stdout": {"true"}, "stderr": {"true"}}
 	if container != "" {
 		query.Set("container", container)

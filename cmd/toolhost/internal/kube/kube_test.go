@@ -3,7 +3,9 @@ package kube
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +16,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // newTestClient returns a client of a handler.
@@ -90,6 +93,50 @@ func TestWatch(t *testing.T) {
 	})
 	if seen != 2 || err == nil || !strings.Contains(err.Error(), "too old") {
 		t.Errorf("%d seen, %v", seen, err)
+	}
+}
+
+// TestExecHangs: an API server that accepts the connection and does not answer is given up.
+func TestExecHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		go func() { _, _ = io.Copy(io.Discard, far) }()
+		c := &Client{server: "http://x", login: &login{}, plain: &http.Transport{
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return near, nil },
+		}}
+		defer c.plain.CloseIdleConnections()
+		if _, err := c.Exec(t.Context(), "ns", "pod", "", "sh"); err == nil || !strings.Contains(err.Error(), "did not start a command in 15s") {
+			t.Errorf("the server does not answer: %v", err)
+		}
+	})
+}
+
+// TestExecLasts: the connection of a command outlives the request that began it.
+func TestExecLasts(t *testing.T) {
+	client := newTestClient(t, user{}, func(w http.ResponseWriter, _ *http.Request) {
+		conn, r, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+			"Sec-WebSocket-Protocol: "+streamProtocol+"\r\n\r\n")
+		text := readMasked(t, r)
+		_, _ = io.WriteString(conn, frame(0x82, "\x01"+text[1:])+frame(0x82, "\x03"+`{"status":"Success"}`))
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	command, err := client.Exec(ctx, "ns", "pod", "", "cat")
+	cancel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer command.Kill()
+	var out bytes.Buffer
+	_, err = command.Write([]byte("hello"))
+	if err = errors.Join(err, command.Run(&out, io.Discard)); err != nil || out.String() != "hello" {
+		t.Errorf("%q, %v", out.String(), err)
 	}
 }
 
