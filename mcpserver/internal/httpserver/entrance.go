@@ -57,7 +57,7 @@ func (e *entrance) serve(ctx context.Context, l net.Listener, routes http.Handle
 	}
 	if e.cfg.Relay != nil {
 		web.Protocols, web.HTTP2 = new(http.Protocols), &http.HTTP2Config{
-			MaxConcurrentStreams: e.cfg.Limits.InFlight, MaxReceiveBufferPerConnection: relayWindow,
+			MaxConcurrentStreams: e.cfg.Limits.InFlight + e.cfg.Limits.Streams, MaxReceiveBufferPerConnection: relayWindow,
 		}
 		web.Protocols.SetUnencryptedHTTP2(true)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
@@ -229,5 +230,47 @@ func TestWorkspacesRevoked(t *testing.T) {
 func TestWorkspacesNoVerifier(t *testing.T) {
 	if err := ServeWorkspaces(t.Context(), &village{}, nil, Config{}); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("without a verifier: %v", err)
+	}
+}
+
+// TestRelayStreams: the streams that wait for events over the connection of a relay leave all of the requests that may run
+// at once.
+func TestRelayStreams(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := UsualLimits()
+	limits.InFlight, limits.Streams = 3, 4
+	e, err := newEntrance(t.Context(), &village{}, Config{Verifier: persons{}, Limits: limits, Relay: http.NotFoundHandler()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- e.serve(ctx, l, http.NotFoundHandler(), time.Second, func(web *http.Server) error { return web.Close() })
+	}()
+	defer func() { cancel(); <-ended }()
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	client := &http.Transport{Protocols: protocols}
+	conn, err := client.NewClientConn(t.Context(), "http", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	r, err := http.NewRequest(http.MethodGet, "http://localhost/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := conn.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	response.Body.Close()
+	if n := conn.Available(); n != 7 {
+		t.Errorf("%d requests can be open at once, with 3 in flight and 4 streams", n)
 	}
 }
