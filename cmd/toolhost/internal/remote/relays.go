@@ -62,7 +62,7 @@ type relay struct {
 	busy    int // requests, without those that rest
 	last    time.Time
 	looking bool
-	callers map[string]bool
+	callers map[string]bool // all that have entered; true: the link counts as one of the caller's
 }
 
 // A parked is an idle workspace, for the clients that wait for its events.
@@ -156,19 +156,28 @@ func (r *Relays) start(w Workspace) (*relay, error) {
 }
 
 // makeRoom closes the links that have rested longest, so that a caller may have one more, and reports false if they are
-// all busy. The caller holds the lock.
+// all busy. A link that counts for another caller too stays open and is left to that caller: there are never more links
+// than the callers may have together. The caller holds the lock.
 func (r *Relays) makeRoom(caller string, fresh bool) bool {
-	own, oldest, oldestOwn := 0, (*relay)(nil), (*relay)(nil)
+	own, oldest, oldestOwn, shared := 0, (*relay)(nil), (*relay)(nil), (*relay)(nil)
 	older := func(k, than *relay) bool { return k.busy == 0 && (than == nil || k.last.Before(than.last)) }
 	for _, k := range r.open {
 		if older(k, oldest) {
 			oldest = k
 		}
-		if k.callers[caller] {
-			if own++; len(k.callers) == 1 && older(k, oldestOwn) {
-				oldestOwn = k
-			}
+		switch {
+		case !k.callers[caller]:
+			continue
+		case k.owners() > 1:
+			shared = k
+		case older(k, oldestOwn):
+			oldestOwn = k
 		}
+		own++
+	}
+	if own >= r.PerCaller && shared != nil {
+		shared.callers[caller] = false
+		own--
 	}
 	for _, full := range []struct {
 		is    bool
@@ -182,6 +191,16 @@ func (r *Relays) makeRoom(caller string, fresh bool) bool {
 		}
 	}
 	return true
+}
+
+// owners returns how many callers the link counts for. The caller holds the lock.
+func (k *relay) owners() (n int) {
+	for _, counts := range k.callers {
+		if counts {
+			n++
+		}
+	}
+	return n
 }
 
 // end closes a link. The caller holds the lock.
@@ -246,7 +265,7 @@ func (r *Relays) Revoke(caller string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range r.open {
-		if !k.callers[caller] {
+		if _, entered := k.callers[caller]; !entered {
 			continue
 		}
 		go func() {

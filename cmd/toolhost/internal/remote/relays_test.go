@@ -182,6 +182,32 @@ func TestRelaysLimits(t *testing.T) {
 	})
 }
 
+// TestRelaysShared: the links of a caller that others use as well take no room from it, and are not closed for it. There
+// are never more of them than the callers may have together.
+func TestRelaysShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := places{"a": newSite(t), "b": newSite(t), "c": newSite(t)}
+		r := newRelays(t, RelaysConfig{PerCaller: 1})
+		mustEnter(t, r, all.of("alice", "a"), "1")
+		mustEnter(t, r, all.of("bob", "a"), "2")
+		mustEnter(t, r, all.of("alice", "b"), "3")
+		if n := r.Open(); n != 2 {
+			t.Errorf("%d workspaces have a link: that of bob was closed for alice", n)
+		}
+		mustEnter(t, r, all.of("bob", "c"), "4") // in place of a, which is his alone now
+		if n := r.Open(); n != 2 {
+			t.Errorf("two callers with one link each have %d", n)
+		}
+		mustEnter(t, r, all.of("bob", "b"), "5")
+		mustEnter(t, r, all.of("alice", "c"), "6") // b is left to bob
+		r.Revoke("alice")
+		synctest.Wait()
+		if all["b"].revoked != "alice" {
+			t.Error("a host that alice has left to another caller was not told that her token was revoked")
+		}
+	})
+}
+
 // TestRelaysSlow: a workspace whose host does not answer keeps no other one waiting.
 func TestRelaysSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
