@@ -22,6 +22,10 @@ func Proxy(near *Near, quiet *log.Logger) http.Handler {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "localhost", "localhost"
 			r.Out.Header.Del("Origin") // it was checked here
+			// An offer of HTTP/2, as curl and Java make it, is for the next hop alone. Connection cannot take the token away.
+			r.Out.Header.Del("Connection")
+			r.Out.Header.Del("Upgrade")
+			r.Out.Header.Set("Authorization", r.In.Header.Get("Authorization"))
 		},
 		Transport: near, FlushInterval: -1, ErrorLog: quiet,
 		ModifyResponse: func(response *http.Response) error {

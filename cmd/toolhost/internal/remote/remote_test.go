@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +33,13 @@ type site struct {
 	ran     map[string]int
 	tasks   int
 	revoked string // the principal
+	known   string // the last Authorization of a message
+}
+
+func (s *site) bearer() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
 }
 
 func (s *site) setTasks(n int) {
@@ -88,6 +97,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.ran[string(body)]++
+	s.known = r.Header.Get("Authorization")
 	s.mu.Unlock()
 	if wait := r.Header.Get("Hold"); wait != "" {
 		<-r.Context().Done()
@@ -533,6 +543,25 @@ func TestLongLine(t *testing.T) {
 	<-c.stream.ended
 	if s.runs("begin") != 1 || s.runs("lost") != 0 {
 		t.Errorf("the far host got %v", s.ran)
+	}
+}
+
+// TestProxyHopByHop: an offer to change the protocol, which curl and Java make, stays with the front, and no client takes
+// away the token that the front has set.
+func TestProxyHopByHop(t *testing.T) {
+	s := newSite(t)
+	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) { return s.dial() })
+	proxy := Proxy(n, log.New(io.Discard, "", 0))
+	for _, connection := range []string{"Upgrade, HTTP2-Settings", "Authorization", "close, authorization, Upgrade"} {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(connection))
+		r.Header.Set("Connection", connection)
+		r.Header.Set("Upgrade", "h2c")
+		r.Header.Set("Authorization", "Bearer alice")
+		out := httptest.NewRecorder()
+		proxy.ServeHTTP(out, r)
+		if out.Code != http.StatusOK || s.bearer() != "Bearer alice" {
+			t.Errorf("%s: %d %s; the far host got the token %q", connection, out.Code, out.Body, s.bearer())
+		}
 	}
 }
 
