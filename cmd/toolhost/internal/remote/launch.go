@@ -31,7 +31,7 @@ const (
 // FailMark begins the line in which the far side says why it fails, where the next link will fail too.
 const FailMark = "toolhost-fail "
 
-// The marks of the lines that scripts print, beside that of the greeting.
+// The marks of the lines that scripts print, in addition to that of the greeting.
 const (
 	needMark = "toolhost-need " // followed by what uname says
 	sendMark = "toolhost-send " // followed by the coding
