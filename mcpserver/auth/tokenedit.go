@@ -89,7 +89,7 @@ func readTokens(file string) ([]Token, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the tokens file: %w", err)
 	}
-	if err := private(file, info); err != nil {
+	if err := private(file, info, os.Geteuid()); err != nil {
 		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxTokenFile+1))
@@ -106,14 +106,19 @@ func readTokens(file string) ([]Token, error) {
 	return tokens, nil
 }
 
-// private refuses a file that others could have written or could read.
-func private(file string, info fs.FileInfo) error {
+// private refuses a file that others than a user and root could have written or could read. A group may read what root
+// gives it.
+func private(file string, info fs.FileInfo, user int) error {
+	others := fs.FileMode(0o077)
+	if privatefile.GivenByRoot(info, user) {
+		others = 0o037
+	}
 	switch {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("the tokens file %s is not a file", file)
 	case os.PathSeparator != '/': // access lists are not examined
 		return nil
-	case info.Mode().Perm()&0o077 != 0:
+	case info.Mode().Perm()&others != 0:
 		return fmt.Errorf("the tokens file %s can be used by others (mode %04o): run chmod 600 on it", file, info.Mode().Perm())
 	case !privatefile.Ours(info):
 		return fmt.Errorf("the tokens file %s belongs to another user: make it yours with chown, or name another file", file)

@@ -249,6 +249,34 @@ func TestFileOfOthers(t *testing.T) {
 	}
 }
 
+// TestFileOfRoot: a group may read what root gives it, as Kubernetes mounts a Secret, and others may not.
+func TestFileOfRoot(t *testing.T) {
+	if os.PathSeparator != '/' || os.Geteuid() != 0 {
+		t.Skip("root gives no files here")
+	}
+	file := filepath.Join(t.TempDir(), "tokens.json")
+	add(t, file, "a", Read)
+	for _, tt := range []struct {
+		mode fs.FileMode
+		user int
+		ok   bool
+	}{
+		{0o440, 65532, true}, {0o640, 65532, true}, {0o400, 65532, true}, {0o660, 65532, false}, {0o444, 65532, false}, {0o450, 65532, false},
+		{0o440, 0, false}, {0o600, 0, true},
+	} {
+		if err := os.Chmod(file, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := private(file, info, tt.user); (err == nil) != tt.ok {
+			t.Errorf("mode %04o for the user %d: %v", tt.mode, tt.user, err)
+		}
+	}
+}
+
 // A token that is revoked by another name of its file is revoked: the link stays one, and the host that reads the file itself sees it.
 func TestFileOfManyNames(t *testing.T) {
 	dir := t.TempDir()
