@@ -240,43 +240,58 @@ func TestContainerCommands(t *testing.T) {
 	}
 }
 
-// TestKubernetes holds the pod of workspaces against the binary: arguments, the probes, what kustomize replaces.
+// A podSpec is what is examined of a pod.
+type podSpec struct {
+	Containers []struct {
+		Image          string
+		Args           []string
+		ReadinessProbe struct {
+			HTTPGet struct{ Path string } `yaml:"httpGet"`
+		} `yaml:"readinessProbe"`
+		SecurityContext map[string]any `yaml:"securityContext"`
+	}
+}
+
+// TestKubernetes holds the pods of workspaces and of their server against the binary: arguments, the probes, what kustomize
+// replaces.
 func TestKubernetes(t *testing.T) {
-	var template struct {
-		Spec struct {
-			PodTemplate struct {
-				Spec struct {
-					Containers []struct {
-						Image          string
-						Args           []string
-						ReadinessProbe struct {
-							HTTPGet struct{ Path string } `yaml:"httpGet"`
-						} `yaml:"readinessProbe"`
-						SecurityContext map[string]any `yaml:"securityContext"`
-					}
-				}
-			} `yaml:"podTemplate"`
+	const dir = ".release/agent-sandbox/"
+	read := func(name string, into any) {
+		t.Helper()
+		if err := yaml.Unmarshal(readRelease(t, dir+name), into); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err := yaml.Unmarshal(readRelease(t, ".release/agent-sandbox/template.yaml"), &template); err != nil {
-		t.Fatal(err)
+	var template struct {
+		Spec struct {
+			PodTemplate struct{ Spec podSpec } `yaml:"podTemplate"`
+		}
 	}
-	c := template.Spec.PodTemplate.Spec.Containers[0]
-	holds(t, c.Args)
-	if c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.SecurityContext["readOnlyRootFilesystem"] != true || c.SecurityContext["allowPrivilegeEscalation"] != false {
-		t.Errorf("the container is %+v", c)
+	var deployment struct {
+		Spec struct{ Template struct{ Spec podSpec } }
 	}
-	var k struct {
+	var all, front struct {
 		Resources, Configurations []string
 		Images                    []struct{ Name string }
 	}
-	if err := yaml.Unmarshal(readRelease(t, ".release/agent-sandbox/kustomization.yaml"), &k); err != nil {
-		t.Fatal(err)
+	read("template.yaml", &template)
+	read("front/front.yaml", &deployment) // the first document
+	read("kustomization.yaml", &all)
+	read("front/kustomization.yaml", &front)
+	for _, file := range slices.Concat(all.Resources, all.Configurations) {
+		readRelease(t, dir+file)
 	}
-	for _, file := range slices.Concat(k.Resources, k.Configurations) {
-		readRelease(t, ".release/agent-sandbox/"+file)
+	for _, file := range front.Resources {
+		readRelease(t, dir+"front/"+file)
 	}
-	if len(k.Images) != 1 || k.Images[0].Name != c.Image {
-		t.Errorf("kustomize replaces %+v, not %s", k.Images, c.Image)
+	for _, pod := range []podSpec{template.Spec.PodTemplate.Spec, deployment.Spec.Template.Spec} {
+		c := pod.Containers[0]
+		holds(t, c.Args)
+		if c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.SecurityContext["readOnlyRootFilesystem"] != true || c.SecurityContext["allowPrivilegeEscalation"] != false {
+			t.Errorf("the container is %+v", c)
+		}
+		if len(all.Images) != 1 || all.Images[0].Name != c.Image {
+			t.Errorf("kustomize replaces %+v, not %s", all.Images, c.Image)
+		}
 	}
 }
