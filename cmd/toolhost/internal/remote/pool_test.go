@@ -19,13 +19,14 @@ import (
 	"time"
 )
 
-// A fakeAPI is an API server with claims and sandboxes. A claim gets its sandbox, and a sandbox is ready, at once.
+// A fakeAPI is an API server with claims and sandboxes. A sandbox is ready at once.
 type fakeAPI struct {
 	mu      sync.Mutex
 	objects map[string]map[string]any // by path
 	version int
 	created int
-	refuse  string // the reason why claims get no sandbox
+	refuse  string        // the reason why claims get no sandbox
+	engine  time.Duration // after which a claim gets its sandbox
 	changed chan struct{}
 
 	beforeSuspend func() // is called once, before a sandbox is suspended
@@ -87,7 +88,11 @@ func (a *fakeAPI) answer(r *http.Request) (code int, out any) {
 		}
 		a.created++
 		a.put(at, in)
-		a.assign(at)
+		if a.engine == 0 {
+			a.assign(at)
+		} else {
+			time.AfterFunc(a.engine, func() { a.mu.Lock(); defer a.mu.Unlock(); a.assign(at) })
+		}
 		return http.StatusCreated, a.objects[at]
 	case r.Method == http.MethodGet && r.URL.Query().Has("labelSelector"):
 		items := []any{}
@@ -323,7 +328,7 @@ func TestUnknownCredentials(t *testing.T) {
 }
 
 // writeKubectl returns a PATH with a kubectl that prints a configuration.
-func writeKubectl(t *testing.T, config string) string {
+func writeKubectl(t testing.TB, config string) string {
 	t.Helper()
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte("#!/bin/sh\ncat <<'END'\n"+config+"\nEND\n"), 0o700); err != nil {

@@ -1,20 +1,13 @@
 package remote
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -247,108 +240,4 @@ func TestRelaysRevoke(t *testing.T) {
 			t.Errorf("the hosts were told %q and %q", all["a"].revoked, all["b"].revoked)
 		}
 	})
-}
-
-// callRequest is a message of a usual length.
-var callRequest = []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"` + strings.Repeat("x", 200) + `"}}}`)
-
-// BenchmarkRelaysCall measures calls through a front: all of it, and the scripted host, on as many cores as -cpu says.
-func BenchmarkRelaysCall(b *testing.B) {
-	all := places{"a": newSite(b)}
-	r := newRelays(b, RelaysConfig{})
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		next, err := r.Enter(all.of("alice", "a"), false)
-		if err != nil {
-			b.Error(err)
-			return
-		}
-		next.ServeHTTP(w, request)
-	}))
-	defer web.Close()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-	b.SetParallelism(16)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			response, err := client.Post(web.URL, "application/json", bytes.NewReader(callRequest))
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			_, _ = io.Copy(io.Discard, response.Body)
-			response.Body.Close()
-		}
-	})
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
-}
-
-// siteSocket is the variable that makes a test process a far host.
-const siteSocket = "TOOLHOST_TEST_SITE"
-
-// TestSiteProcess is the far host of BenchmarkRelaysIdle, so that its memory is not counted.
-func TestSiteProcess(t *testing.T) {
-	path := os.Getenv(siteSocket)
-	if path == "" {
-		t.Skip("it is a process of a benchmark")
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Println("listening")
-	s := newSite(t)
-	for {
-		link, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.links <- link
-	}
-}
-
-// BenchmarkRelaysIdle measures the memory of a workspace that has a link and no call.
-func BenchmarkRelaysIdle(b *testing.B) {
-	const count = 500
-	socket := filepath.Join(b.TempDir(), "s")
-	far := exec.Command(os.Args[0], "-test.run=^TestSiteProcess$")
-	far.Env = append(os.Environ(), siteSocket+"="+socket)
-	out, err := far.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := far.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = far.Process.Kill(); _ = far.Wait() }()
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		b.Fatal(err)
-	}
-	dial := func(context.Context) (io.ReadWriteCloser, error) {
-		conn, err := net.Dial("unix", socket)
-		if err == nil {
-			_, err = conn.Write([]byte(testToken + "\n"))
-		}
-		return conn, err
-	}
-	for range b.N {
-		r := newRelays(b, RelaysConfig{PerCaller: count})
-		before := inUse()
-		for i := range count {
-			name := fmt.Sprint(i)
-			w := Workspace{Caller: "alice", Name: name, Key: name, Bearer: "alice", Dial: func() (Dialer, error) { return dial, nil }}
-			if got, err := enter(r, w, http.MethodPost, "x"); err != nil || got != "done x" {
-				b.Fatal(got, err)
-			}
-		}
-		b.ReportMetric(float64(inUse()-before)/count, "B/workspace")
-		r.Close()
-	}
-}
-
-// inUse returns the memory of live objects and stacks.
-func inUse() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse)
 }
