@@ -77,7 +77,7 @@ type Conn struct {
 	era  Era
 	t    transport
 	next atomic.Int64
-	// Meta is added to the _meta of every request.
+	// Meta is added to the _meta of every request, and replaces what is there.
 	Meta map[string]any
 	// OnNotification hears what the server sends without being asked. Set it before the first request.
 	OnNotification func(Notification)
@@ -123,13 +123,13 @@ func (c *Conn) request(id int64, method string, params map[string]any) map[strin
 	if own, ok := params["_meta"].(map[string]any); ok {
 		meta = own
 	}
-	for k, v := range c.Meta {
-		meta[k] = v
-	}
 	if c.era == Modern {
 		meta["io.modelcontextprotocol/protocolVersion"] = string(Modern)
 		meta["io.modelcontextprotocol/clientCapabilities"] = map[string]any{}
 		meta["io.modelcontextprotocol/clientInfo"] = map[string]any{"name": "integration", "version": "0"}
+	}
+	for k, v := range c.Meta {
+		meta[k] = v
 	}
 	if len(meta) > 0 {
 		full["_meta"] = meta

@@ -2,7 +2,9 @@ package scripts
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -178,6 +180,55 @@ func TestWorkspacesSessions(t *testing.T) {
 		}
 	}
 	host.Must(t, c.Close())
+	first.End()
+	second.End()
+}
+
+// TestWorkspacesQuestion: a caller with a root is asked by its own client. The answer counts at each server of the
+// directory, and in no other workspace.
+func TestWorkspacesQuestion(t *testing.T) {
+	v := newVillage(t, "alice", "bob")
+	host.MustWrite(t, filepath.Join(v.Home, "config", "toolhost", "toolhost.json"), `{"remote": {"linger": "100ms"}, "permissions": {"ask": ["Write"]}}`)
+	first, second := v.front(), v.front()
+	ctx, cancel := host.Patient()
+	defer cancel()
+	type result struct {
+		client.Result
+		RequestState  string
+		InputRequests map[string]any
+	}
+	write := func(s *host.Served, caller string, answer map[string]any) (got result, err error) {
+		t.Helper()
+		at := v.at(s, caller, caller)
+		c, err := client.HTTP(ctx, client.Modern, at.URL, at.Token)
+		host.Must(t, err)
+		c.Meta = map[string]any{"io.modelcontextprotocol/clientCapabilities": host.Args{"elicitation": host.Args{"form": host.Args{}}}}
+		params := map[string]any{"name": "Write", "arguments": host.Args{"file_path": "asked", "content": "x"}}
+		maps.Copy(params, answer)
+		raw, err := c.Request(ctx, "tools/call", params)
+		if err != nil {
+			return got, err
+		}
+		return got, json.Unmarshal(raw, &got)
+	}
+	asked, err := write(first, "alice", nil)
+	if err != nil || asked.RequestState == "" || len(asked.InputRequests) != 1 {
+		t.Fatalf("alice was asked %+v, %v", asked, err)
+	}
+	answers := host.Args{}
+	for question := range asked.InputRequests {
+		answers[question] = host.Args{"action": "accept", "content": host.Args{"decision": "allow once"}}
+	}
+	for _, caller := range []string{"bob", "alice"} {
+		got, err := write(second, caller, map[string]any{"requestState": asked.RequestState, "inputResponses": answers})
+		refused := err != nil || got.IsError
+		if _, err := os.Stat(v.Path(caller + "/asked")); refused != (caller == "bob") || (err != nil) != refused {
+			t.Errorf("the answer of %s: %s, %v", caller, got.Text(), err)
+		}
+	}
+	if r := v.at(first, "bob", "bob").MustCall("Write", host.Args{"file_path": "unasked", "content": "x"}, nil); !r.Result.IsError {
+		t.Errorf("a client that cannot ask: %s", r.Result.Text())
+	}
 	first.End()
 	second.End()
 }
