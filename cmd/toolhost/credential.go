@@ -226,7 +226,7 @@ func sourceOf(list string, m settings.Mask) string {
 
 // testMask sends the harmless request of the service of a mask.
 func testMask(ctx context.Context, w io.Writer, m settings.Mask) error {
-	value, err := credential.Value(ctx, m.Command, m.File, os.Getenv(m.Entry.Text))
+	value, err := credential.Value(ctx, m.Entry.Text, m.Command, m.File, os.Getenv(m.Entry.Text))
 	if err != nil {
 		return fmt.Errorf("%s has no value: %w", m.Entry.Text, err)
 	}

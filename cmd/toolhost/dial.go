@@ -22,7 +22,9 @@ import (
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/console"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/remote"
+	"github.com/toolhost/toolhost/guard/credential"
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/doctor"
@@ -47,6 +49,7 @@ func dialCommand() *cobra.Command {
 	var serve string
 	var from int
 	var front frontHost
+	var secrets []string
 	cmd := &cobra.Command{
 		Use: dialName + " [flags] [ROOT]...", Hidden: true, Short: "Connect the input and output to the host of toolhost remote, and start it if need be",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,7 +59,10 @@ func dialCommand() *cobra.Command {
 			}
 			flags.roots = nil
 			if serve != "" {
-				return flags.serveRelays(cmd.Context(), serve, front, args)
+				for _, name := range secrets {
+					credential.Expect(name)
+				}
+				return flags.serveRelays(cmd.Context(), serve, front, secrets, args)
 			}
 			state, err := flags.stateDirectory()
 			if err != nil {
@@ -87,6 +93,8 @@ func dialCommand() *cobra.Command {
 	flags.scopes.addStrict(cmd.Flags())
 	cmd.Flags().BoolVar(&front.callers, "front", false, "the relays are those of toolhost http --workspaces: callers come over a network")
 	cmd.Flags().StringVar(&front.apart, "apart", "", "the `DIR` with the workspaces of others, of which one is the root")
+	cmd.Flags().StringArrayVar(&secrets, "credential", nil, "the `NAME` of a variable whose value links bring; repeatable")
+	cmd.Flags().String("credentials-of", "", "the `USER` whose values these are: others have another host")
 	cmd.Flags().IntVar(&from, "settings-from", 0, "the `DESCRIPTOR` to read texts of settings from, a line of base64 each")
 	cmd.Flags().StringVar(&serve, "serve", "", "be the host, on this socket")
 	return cmd
@@ -280,7 +288,7 @@ type frontHost struct {
 }
 
 // serveRelays is the host for relays: it serves until it has been idle.
-func (f *hostFlags) serveRelays(ctx context.Context, socket string, front frontHost, roots []string) (err error) {
+func (f *hostFlags) serveRelays(ctx context.Context, socket string, front frontHost, secrets, roots []string) (err error) {
 	f.console.on = true // it costs nothing before it is opened
 	cfg, err := f.config(roots, front.callers)
 	if err != nil {
@@ -298,6 +306,12 @@ func (f *hostFlags) serveRelays(ctx context.Context, socket string, front frontH
 		return err
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
+	masked := host.Operator().Settings().Sandbox.Credentials.MaskedVars
+	for _, name := range secrets {
+		if !slices.ContainsFunc(masked, func(m settings.Mask) bool { return m.Entry.Text == name }) {
+			return fmt.Errorf("the settings there do not mask %s: a person adds it there (toolhost credential add), or sends settings that do (--settings)", name)
+		}
+	}
 	server, err := mcpserver.NewServer(host)
 	if err != nil {
 		return err
@@ -310,7 +324,7 @@ func (f *hostFlags) serveRelays(ctx context.Context, socket string, front frontH
 	if err != nil {
 		return err
 	}
-	far := remote.NewFar(l, versionString(), token)
+	far := remote.NewFar(l, versionString(), token, credential.Receive)
 	defer far.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

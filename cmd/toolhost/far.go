@@ -55,7 +55,7 @@ func (f *farFlags) with(cmd *cobra.Command, roots []string, do func(context.Cont
 	if err != nil {
 		return err
 	}
-	near := f.target.near(ctx, cmd.ErrOrStderr(), target, roots, nil)
+	near := f.target.near(ctx, cmd.ErrOrStderr(), target, roots, nil, nil)
 	defer func() { cancel(); <-near.Done() }()
 	return do(ctx, near)
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/user"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/remote"
+	"github.com/toolhost/toolhost/guard/credential"
+	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
@@ -42,7 +45,7 @@ func parseTarget(name string) (remote.Target, error) {
 
 // near dials a target. dial are the arguments of the host there, and settings further settings for it in base64.
 func (f *targetFlags) near(
-	ctx context.Context, stderr io.Writer, target remote.Target, dial, settings []string,
+	ctx context.Context, stderr io.Writer, target remote.Target, dial, settings []string, credentials remote.Credentials,
 ) *remote.Near {
 	if target.Root != "" {
 		dial = append([]string{"--root=" + target.Root}, dial...)
@@ -51,7 +54,7 @@ func (f *targetFlags) near(
 	l.Version, l.Args, l.Settings, l.FarDir = versionString(), dial, settings, f.farDir
 	say := func(text string) { fmt.Fprintln(stderr, "toolhost:", sanitized(text)) }
 	l.Say = say
-	return remote.NewNear(ctx, l.Dial, func(err error) { say(err.Error()) })
+	return remote.NewNear(ctx, l.Dial, credentials, func(err error) { say(err.Error()) })
 }
 
 // remoteFlags are the flags of toolhost remote.
@@ -62,6 +65,7 @@ type remoteFlags struct {
 	stateDir  string
 	tokenFile string
 	forward   []string
+	secrets   []string // names of masked variables
 	ephemeral bool
 	suspend   bool
 }
@@ -97,7 +101,8 @@ task for remote.linger.
 When the link breaks it is opened again, and calls go on: each runs once. While there is no link, a call waits for 20 seconds and is
 then refused with the reason. If the host there has ended, the calls that were with it are reported as unknown and not repeated.
 
-The rules and settings are those of the user and the workspace there. --settings, --allow and --deny are sent along.`,
+The rules and settings are those of the user and the workspace there. --settings, --allow and --deny are sent along,
+and of your credentials those of --credential only.`,
 		Example: `  toolhost remote ssh://me@box/home/me/project
   toolhost remote docker://app/src --deny 'Read(.env)'
   toolhost remote ssh://box/srv/project http --listen 127.0.0.1:8377`,
@@ -124,7 +129,11 @@ The rules and settings are those of the user and the workspace there. --settings
 			if target.Sandbox == nil && (flags.ephemeral || flags.suspend) {
 				return usageError{fmt.Errorf("--ephemeral and --suspend are for targets sandbox://, not for %s", args[0])}
 			}
-			near := flags.target.near(ctx, cmd.ErrOrStderr(), target, dial, settings)
+			more, credentials, err := flags.credentials()
+			if err != nil {
+				return err
+			}
+			near := flags.target.near(ctx, cmd.ErrOrStderr(), target, append(dial, more...), settings, credentials)
 			defer func() { cancel(); <-near.Done(); err = errors.Join(err, flags.leave(target)) }()
 			if err := forward(ctx, cmd.ErrOrStderr(), near, flags.forward); err != nil {
 				return err
@@ -145,11 +154,55 @@ The rules and settings are those of the user and the workspace there. --settings
 	set.BoolVar(&flags.ephemeral, "ephemeral", false, "with sandbox://: delete the workspace at the end")
 	set.BoolVar(&flags.suspend, "suspend", false, "with sandbox://: suspend the sandbox at the end; the workspace stays")
 	cmd.MarkFlagsMutuallyExclusive("ephemeral", "suspend")
+	set.StringArrayVar(&flags.secrets, "credential", nil, "the `NAME` of a masked variable (toolhost credential list) whose value here serves commands there, where it is masked too; repeatable")
 	set.StringArrayVar(&flags.forward, "forward", nil, "a `PORT` of this machine's loopback interface that leads to the same one of the target, such as that of a server in a background task, or HERE:THERE; repeatable")
 	set.StringVar(&flags.network.address, "listen", "", "with http: the `ADDRESS` to listen on (default: "+listen.DefaultAddress+")")
 	set.StringVar(&flags.tokenFile, "token-file", "", "with http: the `FILE` that holds the bearer token (default: one is made and kept in the state directory)")
 	set.StringVar(&flags.stateDir, "state-dir", "", "with http: the `DIR` for the token (default: $XDG_STATE_HOME/toolhost)")
 	return cmd
+}
+
+// credentials are the arguments of the far host for the credentials that it gets, and what finds their values whenever
+// a link is opened. A host there serves one user of one machine then.
+func (f *remoteFlags) credentials() (args []string, find remote.Credentials, err error) {
+	if len(f.secrets) == 0 {
+		return nil, nil, nil
+	}
+	masks := map[string]settings.Mask{}
+	for _, name := range f.secrets {
+		if err := f.host.eachMask([]string{name}, func(list string, m settings.Mask) error {
+			if list == maskedVars {
+				masks[name] = m
+			}
+			return nil
+		}); err != nil {
+			return nil, nil, usageError{fmt.Errorf("--credential: %w", err)}
+		}
+		if _, ok := masks[name]; !ok {
+			return nil, nil, usageError{fmt.Errorf("--credential: %s is not a variable", name)}
+		}
+		args = append(args, "--credential="+name)
+	}
+	me, err := user.Current()
+	if err != nil {
+		return nil, nil, err
+	}
+	machine, err := os.Hostname()
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(args, "--credentials-of="+me.Username+"@"+machine), func(ctx context.Context) (map[string]string, error) {
+		values := map[string]string{}
+		for name, m := range masks {
+			value, err := credential.Value(ctx, name, m.Command, m.File, os.Getenv(name))
+			if err != nil { // it names files and commands
+				return nil, remote.Refuse(fmt.Errorf("the credential %s has no value here; "+
+					"toolhost credential test %[1]s shows a person why", name))
+			}
+			values[name] = value
+		}
+		return values, nil
+	}, nil
 }
 
 // rootArguments are the arguments of the far host for roots there.

@@ -100,8 +100,36 @@ func run(ctx context.Context, text string) (string, error) {
 	return value, nil
 }
 
-// Value returns the value of a variable: what a command writes, what a file holds, or what was inherited.
-func Value(ctx context.Context, command, file, inherited string) (string, error) {
+// sent are the values of the near side of a remote host by variable; one that is expected is "" at first.
+var sent sync.Map
+
+// Expect has a variable wait for a value of the near side, which is used in the place of all others.
+func Expect(variable string) { sent.LoadOrStore(variable, "") }
+
+// Expected reports whether a variable has its value from the near side.
+func Expected(variable string) bool {
+	_, ok := sent.Load(variable)
+	return ok
+}
+
+// Receive keeps the values of variables that are expected, in memory only.
+func Receive(values map[string]string) {
+	for variable, value := range values {
+		if Expected(variable) {
+			sent.Store(variable, value)
+		}
+	}
+}
+
+// Value returns the value of a variable: what the near side sent, what a command writes, what a file holds, or what was
+// inherited.
+func Value(ctx context.Context, variable, command, file, inherited string) (string, error) {
+	if value, ok := sent.Load(variable); ok {
+		if value == "" {
+			return "", errors.New("the near side has not sent it")
+		}
+		return value.(string), nil
+	}
 	switch {
 	case command != "":
 		return Run(ctx, command)

@@ -59,7 +59,7 @@ func newCredentialGround(t *testing.T) *credentialGround {
 	}
 	host.Must(t, os.WriteFile(roots, all, 0o644))
 	g.env = append(host.CleanEnv(g.Home), "GITHUB_TOKEN="+realToken, "SSL_CERT_FILE="+roots)
-	g.Settings(t, fmt.Sprintf(`{"permissions": {"defaultMode": "bypassPermissions"}, "web": {"allowPrivate": [%[1]q, %[2]q]}, "sandbox": {"network": {"allowedDomains": [%[1]q, %[2]q]},
+	g.Settings(t, fmt.Sprintf(`{"permissions": {"defaultMode": "bypassPermissions"}, "remote": {"linger": "100ms"}, "web": {"allowPrivate": [%[1]q, %[2]q]}, "sandbox": {"network": {"allowedDomains": [%[1]q, %[2]q]},
 		"credentials": {"envVars": [{"name": "GITHUB_TOKEN", "mode": "mask", "injectHosts": [%[1]q], "header": "Authorization: Bearer $"},
 			{"name": "BY_COMMAND", "mode": "mask", "injectHosts": [%[1]q], "command": %[3]q}, {"name": "BY_FILE", "mode": "mask", "injectHosts": [%[1]q], "file": "~/token"},
 				{"name": "IN_ROOT", "mode": "mask", "injectHosts": [%[1]q], "file": %[4]q}, {"name": "NO_VALUE", "mode": "mask", "injectHosts": [%[1]q], "command": "false therealtokenofthe"}],

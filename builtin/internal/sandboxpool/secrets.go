@@ -26,7 +26,7 @@ func secrets(commands guard.Commands) (list []sandbox.Secret) {
 	env := variables(slices.Concat(shell.Inherited(patterns, all), commands.Environment()))
 	for _, mask := range commands.MaskedVariables() {
 		value := env[mask.Entry.Text]
-		fetched := mask.Command != "" || mask.File != ""
+		fetched := mask.Command != "" || mask.File != "" || credential.Expected(mask.Entry.Text)
 		if fetched && !all || !fetched && value == "" {
 			continue
 		}
@@ -34,7 +34,7 @@ func secrets(commands guard.Commands) (list []sandbox.Secret) {
 			Name: mask.Entry.Text, Variable: mask.Entry.Text, Hosts: mask.InjectHosts, Body: mask.Body,
 			Signs: credential.Signs(mask.Entry.Text), Sentinel: credential.Sentinel(value, mask.InjectHosts),
 			Value: func(ctx context.Context) (string, error) {
-				return credential.Value(ctx, mask.Command, mask.File, value)
+				return credential.Value(ctx, mask.Entry.Text, mask.Command, mask.File, value)
 			},
 		})
 	}

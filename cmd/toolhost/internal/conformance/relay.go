@@ -45,7 +45,7 @@ func relay(ctx context.Context, toolhost, dir, address, token string) (net.Liste
 	for range 1000 {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
-			return remote.NewFar(links, "conformance", secret), near, conn.Close()
+			return remote.NewFar(links, "conformance", secret, func(map[string]string) {}), near, conn.Close()
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

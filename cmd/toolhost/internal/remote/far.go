@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -19,8 +20,8 @@ const (
 	helloTime = 20 * time.Second
 	// maxChannels bounds the channels of one far host.
 	maxChannels = 1024
-	// maxHello bounds a line that opens a link.
-	maxHello = 4 << 10
+	// maxHello bounds a line that opens a link, with its credentials.
+	maxHello = 64 << 10
 )
 
 // greetingMark begins the line with which a far host greets a link, before its version. What a shell prints before is
@@ -33,12 +34,15 @@ type hello struct {
 	Fresh    bool   `json:"fresh,omitempty"`
 	Received uint64 `json:"received"`
 	Link     uint64 `json:"link"`
+	// Credentials are values by the name of their variable, which the far host keeps in memory.
+	Credentials map[string]string `json:"credentials,omitempty"`
 }
 
 // A Far accepts links and is the listener of the channels over them.
 type Far struct {
 	net.Listener
 	version, token string
+	receive        func(credentials map[string]string)
 
 	mu       sync.Mutex
 	channels map[string]*channel
@@ -48,10 +52,11 @@ type Far struct {
 	close    sync.Once
 }
 
-// NewFar returns a listener for the channels whose links come from l. A link begins with the token.
-func NewFar(l net.Listener, version, token string) *Far {
+// NewFar returns a listener for the channels whose links come from l. A link begins with the token. receive is called
+// with the credentials of the near side before its channel goes on.
+func NewFar(l net.Listener, version, token string, receive func(credentials map[string]string)) *Far {
 	f := &Far{
-		Listener: l, version: version, token: token, channels: map[string]*channel{}, expires: map[string]*time.Timer{},
+		Listener: l, version: version, token: token, receive: receive, channels: map[string]*channel{}, expires: map[string]*time.Timer{},
 		accepted: make(chan *channel), closed: make(chan struct{}),
 	}
 	go f.acceptLinks()
@@ -141,6 +146,7 @@ func (f *Far) agree(link io.Writer, r *bufio.Reader) (h hello, c *channel, err e
 		if err := json.Unmarshal([]byte(line), &h); err != nil {
 			return h, nil, err
 		}
+		f.receive(h.Credentials)
 		c, err := f.channel(h)
 		if c != nil || err != nil {
 			return h, c, err
@@ -225,6 +231,9 @@ func writeLine(w io.Writer, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return err
+	}
+	if len(raw) >= maxHello {
+		return Refusal{fmt.Errorf("the credentials of --credential are too long: all may have %d bytes", maxHello)}
 	}
 	_, err = w.Write(append(raw, '\n'))
 	return err

@@ -29,11 +29,16 @@ const (
 // A Dialer opens a link: something that starts the far side and carries its input and output.
 type Dialer func(context.Context) (io.ReadWriteCloser, error)
 
+// Credentials returns what the far host is given when a link is opened: values by the name of their variable.
+type Credentials func(context.Context) (map[string]string, error)
+
 // A Near is the near side: it keeps a channel to a far host and sends requests over it.
 type Near struct {
 	dial Dialer
 	warn func(error) // is told why a link has failed, once for each reason
 	wait time.Duration
+
+	credentials Credentials
 
 	transport *http.Transport
 	ended     chan struct{}
@@ -51,18 +56,21 @@ type session struct {
 	http    *http.ClientConn
 }
 
-// NewNear returns a near side that dials until ctx is done. warn may be nil.
-func NewNear(ctx context.Context, dial Dialer, warn func(error)) *Near {
-	return newNearWith(ctx, dial, warn, firstRetry)
+// NewNear returns a near side that dials until ctx is done. credentials and warn may be nil.
+func NewNear(ctx context.Context, dial Dialer, credentials Credentials, warn func(error)) *Near {
+	return newNearWith(ctx, dial, credentials, warn, firstRetry)
 }
 
 // newNearWith is NewNear with another first pause.
-func newNearWith(ctx context.Context, dial Dialer, warn func(error), first time.Duration) *Near {
+func newNearWith(ctx context.Context, dial Dialer, credentials Credentials, warn func(error), first time.Duration) *Near {
+	if credentials == nil {
+		credentials = func(context.Context) (map[string]string, error) { return nil, nil }
+	}
 	if warn == nil {
 		warn = func(error) {}
 	}
 	n := &Near{
-		dial: dial, warn: warn, wait: LinkWait, ended: make(chan struct{}), changed: make(chan struct{}),
+		dial: dial, credentials: credentials, warn: warn, wait: LinkWait, ended: make(chan struct{}), changed: make(chan struct{}),
 		reason: errors.New("the first link is being opened"),
 	}
 	protocols := new(http.Protocols)
@@ -118,6 +126,10 @@ func (n *Near) run(ctx context.Context, first time.Duration) {
 func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error) {
 	dialled, cancel := context.WithCancel(ctx)
 	defer cancel()
+	credentials, err := n.credentials(dialled)
+	if err != nil {
+		return false, err
+	}
 	link, err := n.dial(dialled)
 	if err != nil {
 		return false, err
@@ -129,7 +141,7 @@ func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error)
 	if err := readGreeting(r); err != nil {
 		return false, closeReason(link, err)
 	}
-	s, received, err := n.agree(link, r, number)
+	s, received, err := n.agree(link, r, number, credentials)
 	if err != nil {
 		return false, closeReason(link, err)
 	}
@@ -147,14 +159,16 @@ func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error)
 
 // agree tells the far side which channel goes on, and returns how much of it has arrived there. A far side that does
 // not know the channel is another one: then a new channel begins.
-func (n *Near) agree(link io.Writer, r *bufio.Reader, number uint64) (s *session, received uint64, err error) {
+func (n *Near) agree(
+	link io.Writer, r *bufio.Reader, number uint64, credentials map[string]string,
+) (s *session, received uint64, err error) {
 	for range 2 {
 		if s = n.session(); s == nil || s.channel.ended() {
 			if s, err = n.open(); err != nil {
 				return nil, 0, err
 			}
 		}
-		h := hello{Channel: s.channel.id, Fresh: !s.agreed, Link: number}
+		h := hello{Channel: s.channel.id, Fresh: !s.agreed, Link: number, Credentials: credentials}
 		h.Received, _ = s.channel.unlink(number)
 		if err := writeLine(link, h); err != nil {
 			return nil, 0, err
@@ -165,7 +179,7 @@ func (n *Near) agree(link io.Writer, r *bufio.Reader, number uint64) (s *session
 		}
 		var answer hello
 		if err := json.Unmarshal([]byte(line), &answer); err != nil {
-			return nil, 0, fmt.Errorf("the far side answered %.100q", line)
+			return nil, 0, fmt.Errorf("the far side answered %.60q", line) // an echo, without credentials
 		}
 		if answer.Channel == s.channel.id {
 			s.agreed = true

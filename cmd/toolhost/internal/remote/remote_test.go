@@ -127,7 +127,7 @@ func (s *site) runs(body string) int {
 
 func newSite(t testing.TB) *site {
 	s := &site{links: make(chan net.Conn), closing: make(chan struct{}), ran: map[string]int{}}
-	s.far = NewFar(s, "1.0", testToken)
+	s.far = NewFar(s, "1.0", testToken, func(map[string]string) {})
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	web := &http.Server{Handler: s, Protocols: protocols}
@@ -202,7 +202,7 @@ const uncut = int64(1) << 40
 // newNear returns a near side without pauses between links.
 func newNear(t testing.TB, dial Dialer) *Near {
 	ctx, cancel := context.WithCancel(t.Context())
-	n := newNearWith(ctx, dial, nil, time.Millisecond)
+	n := newNearWith(ctx, dial, nil, nil, time.Millisecond)
 	t.Cleanup(func() { cancel(); <-n.Done() })
 	return n
 }
@@ -490,7 +490,7 @@ func TestOvertaken(t *testing.T) {
 func TestStuckMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		n := NewNear(ctx, deadLink, nil)
+		n := NewNear(ctx, deadLink, nil, nil)
 		synctest.Wait()
 		in, toClient := io.Pipe()
 		fromClient, out := io.Pipe()
@@ -624,7 +624,7 @@ func TestEndOfDeadLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		n := NewNear(ctx, deadLink, nil)
+		n := NewNear(ctx, deadLink, nil, nil)
 		synctest.Wait()
 		if _, _, reason := n.state(); reason != nil {
 			t.Fatal(reason)
