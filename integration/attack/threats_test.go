@@ -97,7 +97,7 @@ var threats = []threat{
 	{class: "TLS", tests: []string{"TestAttackTLS", "TestAttackServerTLS"}},
 	{class: "a proxy in the environment", tests: []string{"TestAttackProxies"}},
 	{class: "floods of streams", tests: []string{"TestAttackFloods"}},
-	{class: "masked credentials", tests: []string{"TestAttackCredentials", "TestAttackCredentialsRun", "TestAttackCredentialsServer", "TestAttackCredentialsRemote", "TestAttackCredentialsSSH", "TestAttackCredentialsEverywhere"}},
+	{class: "masked credentials", tests: []string{"TestAttackCredentials", "TestAttackCredentialsRun", "TestAttackCredentialsServer", "TestAttackCredentialsRemote", "TestAttackCredentialsNames", "TestAttackCredentialsSSH", "TestAttackCredentialsEverywhere"}},
 	{class: "another workspace of one server", tests: []string{"TestAttackWorkspaces", "TestVillage"}},
 	{class: "benign"},
 }
