@@ -247,6 +247,7 @@ func TestRemoteRefused(t *testing.T) {
 		{"cmd:env", []string{"--root", "/no/such/root"}, "the root /no/such/root does not exist"},
 		{"cmd:no-such-launcher", nil, "no-such-launcher is needed on this machine"},
 		{"cmd:env -u HOME -u XDG_STATE_HOME", nil, "no home directory there: name a directory for the program with --far-dir"},
+		{"cmd:env", []string{"--far-dir", filepath.Join(g.Home, strings.Repeat("long", 25))}, "name a shorter directory with --far-dir"},
 		{"cmd:env", []string{"--far-dir", "/proc/none"}, "the directory for the program cannot be made"},
 		{"cmd:env", []string{"--far-dir", empty, "--binary", g.Put("script", "#!/bin/sh\nexit 3\n")}, "the program does not run there"},
 	} {
