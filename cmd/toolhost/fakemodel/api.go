@@ -106,11 +106,12 @@ func writeChat(w io.Writer, n int, call *Call) {
 			object{"index": 0, "id": fmt.Sprint("call_", n), "type": "function", "function": function},
 		}}, "tool_calls"
 	}
+	var usage any // in the last chunk: Continue drops what another with it says
 	for _, choice := range []object{{"index": 0, "delta": delta}, {"index": 0, "delta": object{}, "finish_reason": reason}} {
 		send(w, "", object{
-			"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "none", "choices": []any{choice},
-			"usage": object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+			"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "none", "choices": []any{choice}, "usage": usage,
 		})
+		usage = object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
