@@ -17,7 +17,7 @@ import (
 // verified are the clients that are verified, with their programs, which .ci/clients names.
 var verified = map[string]string{
 	"claude-code": "claude", "codex": "codex", "gemini": "gemini", "copilot": "copilot", "opencode": "opencode", "kilo": "kilo", "kimi": "kimi", "cline": "cline",
-	"qwen": "qwen",
+	"qwen": "qwen", "continue": "cn",
 }
 
 // TestVerifyClients has each of these clients verified with its own tools and, where settings switch them off, without. Which tools it
@@ -26,7 +26,7 @@ var verified = map[string]string{
 func TestVerifyClients(t *testing.T) {
 	for client, program := range verified {
 		for _, args := range [][]string{{client}, {client, "--replace"}, {client, "--run"}} {
-			if slices.Contains(args, "--replace") && slices.Contains([]string{"copilot", "kimi", "cline"}, client) { // no setting switches their tools off
+			if slices.Contains(args, "--replace") && slices.Contains([]string{"copilot", "kimi", "cline", "continue"}, client) { // no setting switches their tools off
 				continue
 			}
 			name := strings.Join(args, "")

@@ -27,8 +27,6 @@ type Client struct {
 	Format string
 	// Container is the key that holds the servers.
 	Container string
-	// Listed: the container is a list of entries. Such a file is not edited.
-	Listed bool
 	// Files are the possible paths of the user's file by system, the most specific first; "" stands for all other
 	// systems.
 	Files map[string][]string

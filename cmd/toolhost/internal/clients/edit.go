@@ -262,10 +262,5 @@ func without(file map[string]any, path []string) map[string]any {
 // Lines returns the lines that a person would add to the client's file by hand.
 func (c Client) Lines(s Server) (string, error) {
 	text, err := c.format().set(nil, []string{c.Container, s.Name}, c.entry(s))
-	if err != nil || !c.Listed {
-		return string(text), err
-	}
-	key, rest, _ := strings.Cut(string(text), "\n")
-	_, members, _ := strings.Cut(rest, "\n")
-	return key + "\n" + strings.Replace(members, "    ", "  - ", 1), nil
+	return string(text), err
 }

@@ -38,6 +38,8 @@ func TestUserFiles(t *testing.T) {
 		{"antigravity", "darwin", nil, nil, "/h/.gemini/config/mcp_config.json"},
 		{"codex", "linux", nil, nil, "/h/.codex/config.toml"},
 		{"codex", "darwin", map[string]string{"CODEX_HOME": "/c"}, nil, "/c/config.toml"},
+		{"continue", "linux", nil, nil, "/h/.continue/mcpServers/toolhost.json"},
+		{"continue", "linux", map[string]string{"CONTINUE_GLOBAL_DIR": "/c"}, nil, "/c/mcpServers/toolhost.json"},
 		{"copilot", "linux", nil, nil, "/h/.copilot/mcp-config.json"},
 		{"copilot", "linux", map[string]string{"COPILOT_HOME": "/c"}, nil, "/c/mcp-config.json"},
 		{"cursor", "darwin", nil, nil, "/h/.cursor/mcp.json"},
@@ -156,16 +158,6 @@ func TestLines(t *testing.T) {
     headers:
       Authorization: "Bearer ${TOOLHOST_TOKEN}"
     timeout: 600000
-`
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
-	}
-	got, err = known("continue").Lines(Server{Name: "toolhost", Command: "/bin/toolhost", Args: []string{"stdio"}})
-	want = `mcpServers:
-  - name: "toolhost"
-    type: "stdio"
-    command: "/bin/toolhost"
-    args: ["stdio"]
 `
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)

@@ -42,7 +42,7 @@ type Trial struct {
 	// other users can see these.
 	Args []string
 	Env  object
-	// Files are JSON files that the client finds.
+	// Files are files that the client finds: a text, or the value of a JSON file.
 	Files object
 }
 
@@ -159,7 +159,11 @@ func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 	}
 	files := append(object{{key: "$SUPPORT/toolhost/toolhost.json", value: object{{key: "permissions", value: object{{key: "deny", value: []string{denied}}}}}}}, t.client.Verifies.Files...)
 	for _, f := range files {
-		raw, err := json.Marshal(plain(filled(f.value, nil, t.names(url))))
+		content := filled(f.value, nil, t.names(url))
+		raw, err := json.Marshal(plain(content))
+		if text, ok := content.(string); ok {
+			raw = []byte(text)
+		}
 		if err == nil {
 			err = writeNew(r.Env.path(f.key), raw)
 		}
