@@ -31,16 +31,24 @@ type Skills struct {
 // An OtherSkill is a skill of another server. URI is the address of its SKILL.md for [Env.ReadResource].
 type OtherSkill struct{ Name, Description, URI string }
 
-// others returns the skills of other servers.
-func (k Skills) others() []OtherSkill {
+// others returns the skills of other servers. A server cannot take the name of one of our skills.
+func (k Skills) others(own []Skill) []OtherSkill {
 	if k.Others == nil {
 		return nil
 	}
-	return k.Others()
+	return slices.DeleteFunc(k.Others(), func(o OtherSkill) bool {
+		return slices.ContainsFunc(own, func(s Skill) bool { return called(s, o.Name) })
+	})
 }
+
+// called reports whether a skill has this name or path.
+func called(s Skill, name string) bool { return s.Name == name || s.Path == name }
 
 // maxSkillList is how much of the names and descriptions is in the description of the tool, in bytes.
 const maxSkillList = 1500
+
+// maxSkillNames is how much of the names is in the error for an unknown one, in characters.
+const maxSkillNames = 20_000
 
 type skillInput struct {
 	Skill string `json:"skill" jsonschema:"its name, as the list shows it"`
@@ -52,14 +60,13 @@ var skillTool = declare(Tool[skillInput]{
 	Name: "Skill", Title: "Use a skill", Brief: "instructions for a kind of task",
 	OptIn: true, Hints: Hints{ReadOnly: true, Closed: true}, Permission: guard.ToRead, Limit: resourceLimit, ConcurrencySafe: always[skillInput],
 	Plan: func(_ context.Context, env *Env, in skillInput) (Plan, error) {
-		others := env.Skills.others()
-		if i := slices.IndexFunc(others, func(o OtherSkill) bool { return o.Name == in.Skill }); i >= 0 {
-			plan, err := env.ReadResource("", others[i].URI)
-			return plan.withArguments(in.Args), err
-		}
-		s, err := env.Skills.find(in.Skill)
+		s, other, err := env.Skills.find(in.Skill)
 		if err != nil {
 			return Plan{}, err
+		}
+		if other != "" {
+			plan, err := env.ReadResource("", other)
+			return plan.withArguments(in.Args), err
 		}
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{guard.Compute{}}},
@@ -97,27 +104,29 @@ func (k Skills) MayRead(file string) bool {
 	return v.Action == guard.Allow || v.Action == guard.Ask && v.Rule == guard.RuleBoundary
 }
 
-// find returns the skill with a name or a path.
-func (k Skills) find(name string) (Skill, error) {
+// find returns the skill with a name or a path, or the URI of the skill of another server with this name.
+func (k Skills) find(name string) (s Skill, other string, err error) {
 	all, _ := k.Load() // the doctor reports what is left out
 	var found []Skill
 	var paths []string
 	for _, s := range all {
-		if s.Name == name || s.Path == name {
+		if called(s, name) {
 			found = append(found, s)
 		}
 		paths = append(paths, s.Path)
 	}
-	for _, o := range k.others() {
+	if len(found) == 1 {
+		return found[0], "", nil
+	} else if len(found) > 1 {
+		return Skill{}, "", fmt.Errorf("skill: there are several with the name %q: give the path, %s or %s", clippedName(name), found[0].Path, found[1].Path)
+	}
+	for _, o := range k.others(all) {
+		if o.Name == name {
+			return Skill{}, o.URI, nil
+		}
 		paths = append(paths, o.Name)
 	}
-	switch len(found) {
-	case 0:
-		return Skill{}, fmt.Errorf("skill: there is no skill %q; there are: %s", clippedName(name), strings.Join(paths, ", "))
-	case 1:
-		return found[0], nil
-	}
-	return Skill{}, fmt.Errorf("skill: there are several with the name %q: give the path, %s or %s", clippedName(name), found[0].Path, found[1].Path)
+	return Skill{}, "", fmt.Errorf("skill: there is no skill %q; there are: %s", clippedName(name), firstRunes(strings.Join(paths, ", "), maxSkillNames))
 }
 
 // Describe returns the list of skills for the description of the tool.
@@ -131,7 +140,7 @@ func (k Skills) Describe() string {
 		}
 		all = append(all, OtherSkill{Name: name, Description: s.Description})
 	}
-	all = append(all, k.others()...)
+	all = append(all, k.others(own)...)
 	var b strings.Builder
 	for i, s := range all {
 		line := fmt.Sprintf("\n- %s: %s", s.Name, firstRunes(strings.Join(strings.Fields(s.Description), " "), maxOwnWords/10))

@@ -82,9 +82,8 @@ func entry(k builtin.Skills, s builtin.Skill) (gateway.Skill, error) {
 	return e, err
 }
 
-// foreignSkills returns the skills of other servers that a caller may read.
-func (h *Host) foreignSkills(who auth.Identity) []gateway.Skill {
-	policy := h.policies.of(who.Principal)
+// foreignSkills returns the skills of other servers that a caller with these rules may read.
+func (h *Host) foreignSkills(who auth.Identity, policy *guard.Policy) []gateway.Skill {
 	return slices.DeleteFunc(h.children.consults(who.Principal).Skills(), func(k gateway.Skill) bool {
 		return !h.tools.visible(&builtin.Def{Name: "mcp__" + k.Server + "__"}, policy, who)
 	})
@@ -94,7 +93,7 @@ func (h *Host) foreignSkills(who auth.Identity) []gateway.Skill {
 func (h *Host) skills(who auth.Identity, policy *guard.Policy) builtin.Skills {
 	k := h.policies.skills(policy)
 	k.Others = func() (all []builtin.OtherSkill) {
-		for _, s := range h.foreignSkills(who) {
+		for _, s := range h.foreignSkills(who, policy) {
 			all = append(all, builtin.OtherSkill{Name: s.Name(), Description: s.Description(), URI: s.URI})
 		}
 		return all
@@ -108,7 +107,8 @@ func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Erro
 	if !m.servesSkills(who) {
 		return nil, &jsonrpc.Error{ID: m.ID, Code: mcp.METHOD_NOT_FOUND, Text: m.Method + ": this server serves no skills: the tool Skill is not served"}
 	}
-	k := m.host.policies.skills(m.host.policies.of(who.Principal))
+	policy := m.host.policies.of(who.Principal)
+	k := m.host.policies.skills(policy)
 	var whole struct{ Params struct{ URI, Cursor string } }
 	_ = json.Unmarshal(m.Rest, &whole) // an unknown address is reported
 	uri := whole.Params.URI
@@ -129,7 +129,7 @@ func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Erro
 		}
 	}
 	m.host.children.consults(who.Principal).Wait(ctx, gateway.ServerOf(uri))
-	for _, e := range m.host.foreignSkills(who) {
+	for _, e := range m.host.foreignSkills(who, policy) {
 		if m.Method == methodSkillList || uri == e.URI || m.Method == methodDirectory && strings.HasPrefix(uri+"/", strings.TrimSuffix(e.URI, "SKILL.md")) {
 			entries = append(entries, e)
 		}

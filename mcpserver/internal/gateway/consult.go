@@ -177,8 +177,8 @@ func (c Consults) Templates() (all []Template) {
 	return all
 }
 
-// withholds reports whether a template is withheld from the caller. Only the list of the local user can be reviewed:
-// a template that only another caller sees is withheld if it differs from the accepted one of that name.
+// withholds reports whether a template or a skill is withheld from the caller. Only the list of the local user can be
+// reviewed: one that only another caller sees is withheld if it differs from the accepted one of that name.
 func (c Consults) withholds(s *server, d definition) bool {
 	withheld, _ := s.withheld(d.id(), d.pin)
 	if _, known := s.store.accepted(d.id()); !known && c.principal != localPrincipal && s.sharing() != "host" {
@@ -187,8 +187,8 @@ func (c Consults) withholds(s *server, d definition) bool {
 	return withheld
 }
 
-// Digests returns hashes of the prompts, and of the resources, templates and skills, that any client sees. They are empty if
-// there are none.
+// Digests returns hashes of the prompts, and of the resources, templates and skills, that any client sees. They are
+// empty if there are none.
 func (g *Gateway) Digests() (prompts, resources string) {
 	if all := g.Consults(localPrincipal).Prompts(); len(all) > 0 {
 		prompts = fingerprint(marshal(all))

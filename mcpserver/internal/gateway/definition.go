@@ -65,7 +65,10 @@ func (k kind) read(list []json.RawMessage) []definition {
 
 // shown returns the name as clients get it.
 func (k kind) shown(name string) string {
-	if k.key == "name" {
+	switch {
+	case k == skillKind:
+		return skillPath(name)
+	case k.key == "name":
 		return cleanName(name)
 	}
 	return name

@@ -200,7 +200,7 @@ func (s *store) learned(e *Entry, o offer, first bool) {
 		o.inherit(r.Offer)
 		_, readable := r.Accepted[resourcesID]
 		fresh := r.Accepted == nil
-		templates := readable && (r.Offer == nil || r.Offer.Own == nil) // other callers may have used the server first
+		listed := readable && (r.Offer == nil || r.Offer.Own == nil) // other callers may have used the server first
 		r.Offer = &o
 		now := o.definitions()
 		if fresh {
@@ -208,12 +208,18 @@ func (s *store) learned(e *Entry, o offer, first bool) {
 		}
 		for id, def := range now {
 			_, known := r.Accepted[id]
-			if s.all && !known && (fresh || first || templates && strings.HasPrefix(id, templateKind.word+" ")) {
+			if s.all && !known && (fresh || first || listed && isOwn(id)) {
 				r.Accepted[id] = def
 			}
 		}
 		r.withhold(now)
 	})
+}
+
+// isOwn reports whether a definition with this id is in the list of a caller.
+func isOwn(id string) bool {
+	word, _, _ := strings.Cut(id, " ")
+	return word == templateKind.word || word == skillKind.word
 }
 
 // inherit copies the list of the local user if o was learned for another caller.
@@ -307,6 +313,18 @@ func (s *store) accepted(id string) (pin string, ok bool) {
 	defer s.mu.Unlock()
 	raw, ok := s.now.Accepted[id]
 	return fingerprint(raw), ok
+}
+
+// acceptedSkills returns the definitions of the accepted skills.
+func (s *store) acceptedSkills() (all []json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, raw := range s.now.Accepted {
+		if strings.HasPrefix(id, skillKind.word+" ") {
+			all = append(all, raw)
+		}
+	}
+	return all
 }
 
 // fingerprint returns the hash of a definition. It does not depend on the order of keys.

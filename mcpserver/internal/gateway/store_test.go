@@ -32,6 +32,25 @@ func (s *server) offers(tools ...string) {
 	s.store.learned(s.Entry, o, false)
 }
 
+// TestOtherCallerFirst: what the server lists to the local user is accepted at first sight, also if another caller has
+// used the server before. What it lists later is not.
+func TestOtherCallerFirst(t *testing.T) {
+	e := &Entry{Name: "s", Type: typeStdio, Command: "none", Trust: User}
+	s := openStore("", e, slog.New(slog.DiscardHandler))
+	skill := func(name string) json.RawMessage {
+		uri := "skill://" + name + "/SKILL.md"
+		return json.RawMessage(fmt.Sprintf(`{"uri":%q,"frontmatter":{},"resources":[{"uri":%q,"digest":"sha256:%064d"}]}`, uri, uri, 0))
+	}
+	s.learned(e, offer{Readable: true}, false)
+	s.learned(e, offer{Readable: true, Own: &listing{Skills: []json.RawMessage{skill("a")}}}, false)
+	s.learned(e, offer{Readable: true, Own: &listing{Skills: []json.RawMessage{skill("a"), skill("b")}}}, false)
+	for id, want := range map[string]bool{"skill skill://a/SKILL.md": true, "skill skill://b/SKILL.md": false} {
+		if _, ok := s.accepted(id); ok != want {
+			t.Errorf("%s: accepted %t", id, ok)
+		}
+	}
+}
+
 // TestAcceptReviewed: what is accepted is what was shown, and of one repository alone.
 func TestAcceptReviewed(t *testing.T) {
 	dir := t.TempDir()

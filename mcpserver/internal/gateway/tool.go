@@ -239,7 +239,8 @@ func (s *server) problems(tools toolList) []string {
 	}
 	lists := [][]definition{promptKind.read(r.Offer.Prompts)}
 	if r.Offer.Own != nil {
-		lists = append(lists, resourceKind.read(r.Offer.Own.Resources), templateKind.read(r.Offer.Own.Templates))
+		own := r.Offer.Own
+		lists = append(lists, resourceKind.read(own.Resources), templateKind.read(own.Templates), skillKind.read(own.Skills))
 	}
 	for _, d := range slices.Concat(lists...) {
 		if d.refused != nil {
