@@ -77,6 +77,11 @@ func (l *Launcher) bring(ctx context.Context, system string) error {
 // send writes the program to the far side and waits until it is in its place there. It fails when the far side takes
 // nothing and says nothing for [launchTime].
 func (l *Launcher) send(ctx context.Context, p *process, file string, compressed bool) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { p.Close() })()
@@ -85,8 +90,8 @@ func (l *Launcher) send(ctx context.Context, p *process, file string, compressed
 	})
 	defer stuck.Stop()
 	sent := make(chan error, 1)
-	go func() { sent <- l.write(p, file, compressed, stuck) }()
-	_, _, err := p.scan(ctx, doneMark) // while it is sent: the far side may refuse the rest
+	go func() { sent <- l.write(p, f, compressed, stuck) }()
+	_, _, err = p.scan(ctx, doneMark) // while it is sent: the far side may refuse the rest
 	p.Close()
 	if wrong := <-sent; err == nil {
 		err = wrong
@@ -95,12 +100,7 @@ func (l *Launcher) send(ctx context.Context, p *process, file string, compressed
 }
 
 // write writes the program to the input of a launcher, and ends that. It puts stuck off as long as some is taken.
-func (l *Launcher) write(p *process, file string, compressed bool, stuck *time.Timer) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+func (l *Launcher) write(p *process, f *os.File, compressed bool, stuck *time.Timer) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -334,5 +335,18 @@ func TestUnpack(t *testing.T) {
 			t.Errorf("it holds %q", raw)
 		}
 		done()
+	}
+}
+
+// TestProgramGone: a program that cannot be read any more is the reason of the failure, at once.
+func TestProgramGone(t *testing.T) {
+	l := NewLauncher(Target{Name: "x", Argv: []string{"sh"}}, "")
+	p, err := launch(t.Context(), l.Target, func() (string, error) { return "cat >/dev/null\n", nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := l.send(t.Context(), p, filepath.Join(t.TempDir(), "gone"), false); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error: %v", err)
 	}
 }
