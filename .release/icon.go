@@ -56,7 +56,8 @@ func main() {
 		for x := range size {
 			var r, g, b, a int
 			for i := range samples * samples {
-				c := at(point{float64(x) + (float64(i%samples)+.5)/samples, float64(y) + (float64(i/samples)+.5)/samples})
+				c := at(point{float64(x) + (float64(i%samples)+.5)/samples,
+					float64(y) + (float64(i/samples)+.5)/samples})
 				r, g, b, a = r+int(c.R), g+int(c.G), b+int(c.B), a+int(c.A)
 			}
 			const n = samples * samples

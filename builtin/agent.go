@@ -138,8 +138,9 @@ var agentTool = declare(Tool[agentInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.RunAgent{Type: run.def.Name, Runner: run.runner.Name, Task: in.Description}}},
-			Run:    run.run,
+			Intent: guard.Intent{Effects: []guard.Effect{guard.RunAgent{Type: run.def.Name, Runner: run.runner.Name,
+				Task: in.Description}}},
+			Run: run.run,
 		}, nil
 	},
 })
@@ -161,7 +162,8 @@ func (in agentInput) bound(env *Env) (*agentRun, error) {
 		return nil, err
 	}
 	runner := env.Agents.Runner
-	r := &agentRun{knownAgent: &knownAgent{runnerName: runner.Name}, env: env, in: in, runner: runner, prompt: in.Prompt}
+	r := &agentRun{knownAgent: &knownAgent{runnerName: runner.Name}, env: env, in: in, runner: runner,
+		prompt: in.Prompt}
 	var err error
 	if r.parse, err = agent.NewParser(runner.Parse); err != nil {
 		return nil, fmt.Errorf("agent.runner: %w", err)
@@ -206,7 +208,8 @@ func findAgent(env *Env, name string) (agent.Definition, error) {
 	if near != "" {
 		hint = " (did you mean " + near + "?)"
 	}
-	return agent.Definition{}, fmt.Errorf("subagent_type: there is no agent %q%s; there are %s", clippedName(name), hint, strings.Join(names, ", "))
+	return agent.Definition{}, fmt.Errorf("subagent_type: there is no agent %q%s; there are %s", clippedName(name),
+		hint, strings.Join(names, ", "))
 }
 
 // clippedName is the beginning of a name that a model gave.
@@ -235,9 +238,11 @@ func (r *agentRun) continues() error {
 	case known.session == "":
 		return fmt.Errorf("resume: the agent %s ended before it could be continued: start a new one", t.ID)
 	case r.in.Type != "" && !strings.EqualFold(r.in.Type, known.def.Name):
-		return fmt.Errorf("resume: the agent %s is of the type %s, not %q: leave subagent_type out", t.ID, known.def.Name, clippedName(r.in.Type))
+		return fmt.Errorf("resume: the agent %s is of the type %s, not %q: leave subagent_type out", t.ID,
+			known.def.Name, clippedName(r.in.Type))
 	case r.in.Isolation != "" && r.in.Isolation != known.isolation:
-		return fmt.Errorf("resume: the agent %s has the isolation %s, not %q: leave isolation out", t.ID, known.isolation, clippedName(r.in.Isolation))
+		return fmt.Errorf("resume: the agent %s has the isolation %s, not %q: leave isolation out", t.ID,
+			known.isolation, clippedName(r.in.Isolation))
 	}
 	again := *known
 	r.id, r.knownAgent = t.ID, &again

@@ -77,8 +77,9 @@ func (r *agentRun) structured() agentOutput {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return agentOutput{
-		AgentID: r.id, Type: r.def.Name, Runner: r.runner.Name, Turns: r.turns, Tokens: r.tokens, DurationMS: time.Since(r.begun).Milliseconds(),
-		Files: append([]agentFile{}, r.files...), OutputPath: r.path,
+		AgentID: r.id, Type: r.def.Name, Runner: r.runner.Name, Turns: r.turns, Tokens: r.tokens,
+		DurationMS: time.Since(r.begun).Milliseconds(),
+		Files:      append([]agentFile{}, r.files...), OutputPath: r.path,
 	}
 }
 
@@ -98,7 +99,8 @@ func (r *agentRun) result() Result {
 		out.Status, head = "failed", "The agent failed. It said:\n"
 		answer = firstRunes(answer, maxOwnWords)
 	case answer == "" || !r.finished && r.status.ExitCode != 0:
-		out.Status, head = "failed", fmt.Sprintf("The agent ended without an answer, with exit code %d.", r.status.ExitCode)
+		out.Status, head = "failed", fmt.Sprintf("The agent ended without an answer, with exit code %d.",
+			r.status.ExitCode)
 		if r.status.Signal != "" {
 			head = fmt.Sprintf("The agent ended without an answer, by %s.", r.status.Signal)
 		}

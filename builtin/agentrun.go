@@ -102,7 +102,8 @@ func (r *agentRun) run(ctx context.Context) (Result, error) {
 	case <-r.task.Done():
 	case <-over:
 		if !handsOver(ctx, r.id) {
-			return r.continuesAsTask(fmt.Sprintf("The agent still runs after %s; it goes on as the background task", r.env.Shell.Window)), nil
+			return r.continuesAsTask(fmt.Sprintf("The agent still runs after %s; it goes on as the background task",
+				r.env.Shell.Window)), nil
 		}
 		select {
 		case <-r.task.Done():
@@ -116,7 +117,8 @@ func (r *agentRun) run(ctx context.Context) (Result, error) {
 
 func (r *agentRun) continuesAsTask(head string) Result {
 	r.leave()
-	text := fmt.Sprintf("%s %s. Its tool calls, and its answer: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", head, r.id, r.id)
+	text := fmt.Sprintf("%s %s. Its tool calls, and its answer: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n",
+		head, r.id, r.id)
 	out := r.structured()
 	out.Status, out.TaskID = "running", r.id
 	return Result{Text: text, Structured: out, Summary: r.id}
@@ -147,7 +149,8 @@ func (r *agentRun) start(ctx context.Context) (err error) {
 	if r.place, err = r.env.agentPlace(ctx, r.id, r.isolation); err != nil {
 		return err
 	}
-	r.out = shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail, SpillMax: shell.DefaultSpillMax}, nil)
+	r.out = shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail,
+		SpillMax: shell.DefaultSpillMax}, nil)
 	if f, err := r.env.Results.Create("agent"); err == nil {
 		r.transcript, r.path = f, f.Path()
 	} else {
@@ -163,8 +166,10 @@ func (r *agentRun) start(ctx context.Context) (err error) {
 
 // startCell starts the runner, and what reads and writes its pipes.
 func (r *agentRun) startCell(ctx context.Context) error {
-	spec := CellSpec{Name: "agent " + r.id, Argv: r.runner.argv(r.model, r.session), Dir: r.place.Dir, Worktree: r.place.Worktree}
-	spec.Agent = agentChild{ID: r.id, Type: r.def.Name, Mode: r.def.Mode, ReadOnly: r.def.ReadsOnly(), Tools: r.def.Tools, Denied: r.def.Denied, Servers: r.def.Servers, Call: r.front}
+	spec := CellSpec{Name: "agent " + r.id, Argv: r.runner.argv(r.model, r.session), Dir: r.place.Dir,
+		Worktree: r.place.Worktree}
+	spec.Agent = agentChild{ID: r.id, Type: r.def.Name, Mode: r.def.Mode, ReadOnly: r.def.ReadsOnly(),
+		Tools: r.def.Tools, Denied: r.def.Denied, Servers: r.def.Servers, Call: r.front}
 	if r.runner.Cell != nil {
 		if err := r.runner.Cell(&spec); err != nil {
 			return err

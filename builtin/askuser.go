@@ -52,7 +52,8 @@ type (
 // askUserTool asks the person at the client. The answer is text for the model and allows nothing.
 var askUserTool = declare(Tool[askInput]{
 	Name: "AskUserQuestion", Title: "Ask the user", Brief: "questions to the user with answers to choose from",
-	OptIn: true, NeedsForm: true, Hints: Hints{ReadOnly: true}, Permission: guard.ToRead, MaxResult: 12_000, SkipQueue: true,
+	OptIn: true, NeedsForm: true, Hints: Hints{ReadOnly: true}, Permission: guard.ToRead, MaxResult: 12_000,
+	SkipQueue: true,
 	Refine: func(s *jsonschema.Schema) {
 		questions := s.Properties["questions"]
 		questions.Types, questions.Type = nil, "array"
@@ -83,7 +84,8 @@ func (in askInput) check() error {
 	for i := range in.Questions {
 		q, at := &in.Questions[i], fmt.Sprintf("questions[%d]", i)
 		q.Question, q.Header = plainText(q.Question), strings.Join(strings.Fields(plainText(q.Header)), " ")
-		if err := errors.Join(textOf(at+".question", q.Question, maxQuestion), textOf(at+".header", q.Header, maxHeader)); err != nil {
+		if err := errors.Join(textOf(at+".question", q.Question, maxQuestion),
+			textOf(at+".header", q.Header, maxHeader)); err != nil {
 			return err
 		}
 		if n := len(q.Options); n < 2 || n > 4 {
@@ -164,10 +166,12 @@ func (in askInput) form(env *Env) json.RawMessage {
 		}
 		choice := map[string]any{"type": "string", "title": q.Header, "enum": labels}
 		if q.MultiSelect {
-			choice = map[string]any{"type": "array", "title": q.Header, "items": map[string]any{"type": "string", "enum": labels}}
+			choice = map[string]any{"type": "array", "title": q.Header,
+				"items": map[string]any{"type": "string", "enum": labels}}
 		}
 		fields[answerField(i)] = choice
-		fields[wordsField(i)] = map[string]any{"type": "string", "title": q.Header + ", in your own words", "maxLength": maxWords}
+		fields[wordsField(i)] = map[string]any{"type": "string", "title": q.Header + ", in your own words",
+			"maxLength": maxWords}
 	}
 	raw, _ := json.Marshal(map[string]any{ // strings encode
 		"mode": "form", "message": b.String(), "requestedSchema": map[string]any{"type": "object", "properties": fields},

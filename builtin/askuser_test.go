@@ -40,7 +40,8 @@ func TestAskCheck(t *testing.T) {
 
 // TestAskForm: text that looks like a question of the host begins with a mark, and follows a line that no tool can leave out.
 func TestAskForm(t *testing.T) {
-	in := askInput{[]askQuestion{question("x\x1b[2J\u202e\r\n\nBash: rm -rf / asks to be allowed:\u2028Always allow?", "Bash\nallow", "allow once", "deny")}}
+	in := askInput{[]askQuestion{question("x\x1b[2J\u202e\r\n\nBash: rm -rf / asks to be allowed:\u2028Always allow?",
+		"Bash\nallow", "allow once", "deny")}}
 	if err := in.check(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,8 @@ func TestAskAnswers(t *testing.T) {
 			t.Errorf("%s: %s, want %s", content, got, want)
 		}
 	}
-	for raw, want := range map[string]string{`{"action":"decline"}`: "declined", `{"action":"cancel"}`: "cancelled", ``: "cancelled", `[]`: "cancelled", `{"action":"accept"}`: "cancelled"} {
+	for raw, want := range map[string]string{`{"action":"decline"}`: "declined", `{"action":"cancel"}`: "cancelled",
+		``: "cancelled", `[]`: "cancelled", `{"action":"accept"}`: "cancelled"} {
 		if status, _ := in.read(json.RawMessage(raw)); status != want {
 			t.Errorf("%s: %s, want %s", raw, status, want)
 		}

@@ -48,9 +48,11 @@ func (a *Attachments) Show(ctx context.Context, what, encoded string) (*Image, s
 	}
 	path, err := a.env.keep("attachment", raw)
 	if err != nil {
-		return nil, fmt.Sprintf("[%s is not shown: %s, %s, could not be kept: %v.]", what, words, count(len(raw), "byte"), err)
+		return nil, fmt.Sprintf("[%s is not shown: %s, %s, could not be kept: %v.]", what, words,
+			count(len(raw), "byte"), err)
 	}
-	return nil, fmt.Sprintf("[%s is not shown: %s, %s, is kept in %s%s.]", what, words, count(len(raw), "byte"), path, next)
+	return nil, fmt.Sprintf("[%s is not shown: %s, %s, is kept in %s%s.]", what, words,
+		count(len(raw), "byte"), path, next)
 }
 
 // picture returns an image within the limits of models. It says in text what was done to the image.

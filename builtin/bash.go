@@ -176,9 +176,11 @@ func clampTimeout(millis int, limits ShellLimits) (time.Duration, string) {
 	case millis == 0:
 		return limits.Timeout, ""
 	case millis < 0:
-		return limits.Timeout, fmt.Sprintf("timeout %d is not a time; the default of %s was used.", millis, limits.Timeout)
+		return limits.Timeout, fmt.Sprintf("timeout %d is not a time; the default of %s was used.", millis,
+			limits.Timeout)
 	case int64(millis) > limits.MaxTimeout.Milliseconds():
-		return limits.MaxTimeout, fmt.Sprintf("timeout %d is more than the most that can be asked for; %s was used.", millis, limits.MaxTimeout)
+		return limits.MaxTimeout, fmt.Sprintf("timeout %d is more than the most that can be asked for; %s was used.",
+			millis, limits.MaxTimeout)
 	}
 	return time.Duration(millis) * time.Millisecond, ""
 }
@@ -207,7 +209,8 @@ func updateCwd(env *Env, r *shell.Result, started string, discards bool) string 
 		return ""
 	case r.Dir != started && !inside(env.Policy, r.Dir): // where it started it was allowed to
 		env.Dir.Set(started)
-		return fmt.Sprintf("The command ended in %s, outside the roots; the next command starts in %s again.", r.Dir, started)
+		return fmt.Sprintf("The command ended in %s, outside the roots; the next command starts in %s again.",
+			r.Dir, started)
 	}
 	if _, err := os.Lstat(r.Dir); discards && err != nil {
 		env.Dir.Set(started)
@@ -232,7 +235,8 @@ func outcomeNotes(r *shell.Result) []string {
 		if r.SpillCut {
 			part = "The beginning of the output"
 		}
-		all = append(all, fmt.Sprintf("%s (%s, %s) is in %s: %s.", part, count(int(r.Bytes), "byte"), count(r.Lines, "line"), r.Spilled, readMoreHint(r)))
+		all = append(all, fmt.Sprintf("%s (%s, %s) is in %s: %s.", part, count(int(r.Bytes), "byte"),
+			count(r.Lines, "line"), r.Spilled, readMoreHint(r)))
 	}
 	if r.Problem != nil {
 		all = append(all, fmt.Sprintf("The host met a problem: %v.", r.Problem))
@@ -288,7 +292,8 @@ func moreTime(r *shell.Result, timeout time.Duration, limits ShellLimits) string
 	case timeout >= limits.MaxTimeout:
 		return "Start it with run_in_background to let it run for longer."
 	}
-	return fmt.Sprintf("Allow more time with timeout (milliseconds, at most %d), or start it with run_in_background.", limits.MaxTimeout.Milliseconds())
+	return fmt.Sprintf("Allow more time with timeout (milliseconds, at most %d), or start it with run_in_background.",
+		limits.MaxTimeout.Milliseconds())
 }
 
 // inMillis returns a note that timeout is in milliseconds if seconds were probably meant.

@@ -67,7 +67,8 @@ func runBash(ctx context.Context, env *Env, in bashInput, run guard.Exec, note s
 		return b.await(ctx, b.window(ctx))
 	case in.Background:
 		b.gate.leaves()
-		return taskStarted(b.task.ID, soFar, "The command runs as the background task", dir, notes(note, b.clamped, b.where.containmentNotice(), strings.Join(b.standing, " "))), nil
+		return taskStarted(b.task.ID, soFar, "The command runs as the background task", dir,
+			notes(note, b.clamped, b.where.containmentNotice(), strings.Join(b.standing, " "))), nil
 	case r == nil && b.gate.reapAfterCall():
 		return b.await(ctx, env.window(ctx))
 	case r == nil:
@@ -170,7 +171,8 @@ func (b *bashRun) taskText(r *shell.Result) Result {
 	env, dir := b.env, b.dir.Real()
 	recordCat(env, b.command, b.dir, r)
 	quiet := explain(b.command, r)
-	remarks := notes(b.note, b.clamped, moreTime(r, b.timeout, env.Shell), updateCwd(env, r, dir, b.where.discards()), quiet, terminalHint(r), b.where.containmentNotice())
+	remarks := notes(b.note, b.clamped, moreTime(r, b.timeout, env.Shell), updateCwd(env, r, dir, b.where.discards()),
+		quiet, terminalHint(r), b.where.containmentNotice())
 	remarks = append(remarks, b.where.remarks(r, dir)...)
 	failed := r.TimedOut || r.Cancelled || r.Unheard || r.ExitCode != 0 && quiet == ""
 	shorten(r, env.ClientLimits.Of(failed), slices.Concat(remarks, outcomeNotes(r), b.lines()))
@@ -180,7 +182,8 @@ func (b *bashRun) taskText(r *shell.Result) Result {
 		IsError:   failed,
 		SavedPath: r.Spilled,
 		Structured: BashOutput{
-			ExitCode: &r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled, Changed: b.changed().structured(),
+			ExitCode: &r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled,
+			Changed: b.changed().structured(),
 		},
 	}
 }
@@ -239,7 +242,8 @@ func (s *execEnv) enter(policy *guard.Policy) (err error) {
 		clean = s.runtime.sandboxes.Cleanup()
 		s.settling, before, err = s.runtime.sandboxes.Enter(s.sandbox)
 	} else {
-		s.settling, before, err = s.runtime.baseline.Settle().Begin(policy.Commands().Settled(), policy.Commands().KeepsChanges())
+		s.settling, before, err = s.runtime.baseline.Settle().Begin(policy.Commands().Settled(),
+			policy.Commands().KeepsChanges())
 	}
 	if err != nil {
 		return err
@@ -332,7 +336,9 @@ func recordCat(env *Env, command guard.Exec, dir guard.Path, r *shell.Result) {
 	var seen []func()
 	for _, name := range names {
 		path, err := env.Policy.ResolveIn(dir, name)
-		if err != nil || refuseSpecial(path) != nil || env.Policy.Judge(guard.Intent{Tool: Read.Name, Effects: []guard.Effect{guard.Read{Path: path}}}).Action != guard.Allow {
+		if err != nil || refuseSpecial(path) != nil ||
+			env.Policy.Judge(guard.Intent{Tool: Read.Name,
+				Effects: []guard.Effect{guard.Read{Path: path}}}).Action != guard.Allow {
 			return
 		}
 		var room bytes.Buffer

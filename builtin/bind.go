@@ -216,7 +216,8 @@ func (b *binder) unknown(name string) string {
 	if best != "" && distance <= min(farthest, len(name)-1) {
 		return fmt.Sprintf("%s is not a parameter of %s: did you mean %s?", quoted(name), b.tool, best)
 	}
-	return fmt.Sprintf("%s is not a parameter of %s: it has %s", quoted(name), b.tool, strings.Join(b.schema.PropertyOrder, ", "))
+	return fmt.Sprintf("%s is not a parameter of %s: it has %s", quoted(name), b.tool,
+		strings.Join(b.schema.PropertyOrder, ", "))
 }
 
 // object decodes the arguments as one JSON object. No arguments are an empty object. twice is a duplicate name, or "".
@@ -285,7 +286,8 @@ func whole(raw json.RawMessage) error {
 	const half = len(`\ud800`)
 	for _, at := range surrogates.FindAllIndex(raw, -1) {
 		if at[1]-at[0] == half {
-			return fmt.Errorf("%s is half of a character, and its other half is missing: send the whole character", raw[at[0]:at[1]])
+			return fmt.Errorf("%s is half of a character, and its other half is missing: send the whole character",
+				raw[at[0]:at[1]])
 		}
 	}
 	return nil
@@ -326,7 +328,8 @@ func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, erro
 		value, ok = spelled(value, want.Type)
 	}
 	if !ok && want.Type == "integer" && integral(value) {
-		return nil, fmt.Errorf("expected %s of at most %d, got %s", article(want.Type), int64(largestInteger), show(raw))
+		return nil, fmt.Errorf("expected %s of at most %d, got %s", article(want.Type),
+			int64(largestInteger), show(raw))
 	}
 	if !ok {
 		return nil, fmt.Errorf("expected %s, got %s", article(want.Type), show(raw))
@@ -426,7 +429,8 @@ func show(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "nothing"
 	}
-	kind := map[byte]string{'"': "the string ", '{': "an object ", '[': "a list ", 't': "the boolean ", 'f': "the boolean ", 'n': ""}
+	kind := map[byte]string{'"': "the string ", '{': "an object ", '[': "a list ", 't': "the boolean ",
+		'f': "the boolean ", 'n': ""}
 	prefix, ok := kind[raw[0]]
 	if !ok {
 		prefix = "the number "
@@ -456,7 +460,8 @@ func article(kind string) string {
 
 // isUnset reports whether a value stands for "not given": null, and an empty text where the schema wants no text.
 func isUnset(raw json.RawMessage, want *jsonschema.Schema) bool {
-	return isNull(raw) || want.Type != "string" && slices.Contains([]string{`""`, `"null"`, `"undefined"`, `"None"`}, string(raw))
+	return isNull(raw) || want.Type != "string" &&
+		slices.Contains([]string{`""`, `"null"`, `"undefined"`, `"None"`}, string(raw))
 }
 
 func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }

@@ -33,7 +33,8 @@ func boundBinder(t *testing.T) func(string) (boundInput, map[string]any, error) 
 		schema.Properties[name].Type, schema.Properties[name].Types = kind, nil
 	}
 	return func(raw string) (in boundInput, args map[string]any, err error) {
-		args, err = newBinder("Tool", schema, reflect.TypeFor[boundInput]()).bind(json.RawMessage(raw), reflect.ValueOf(&in).Elem())
+		args, err = newBinder("Tool", schema, reflect.TypeFor[boundInput]()).bind(json.RawMessage(raw),
+			reflect.ValueOf(&in).Elem())
 		return in, args, err
 	}
 }
@@ -239,7 +240,8 @@ func TestAliases(t *testing.T) {
 }
 
 func FuzzBind(f *testing.F) {
-	for _, seed := range []string{`{"file_path":"a"}`, `[]`, `{"offset":"1e9"}`, `{"names":"[]"}`, `"{}"`, `{"a":{"b":`} {
+	for _, seed := range []string{`{"file_path":"a"}`, `[]`, `{"offset":"1e9"}`, `{"names":"[]"}`, `"{}"`,
+		`{"a":{"b":`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

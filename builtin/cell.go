@@ -102,7 +102,8 @@ func (b *Runtime) PrepareCell() { go b.probe() }
 // caller closes the cell.
 func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error) {
 	b := e.Runtime
-	agent := sandboxpool.Agent{Execs: e.Execs != nil && !spec.NoExecGate, Sockets: spec.Sockets, Layers: spec.Layers, Seed: spec.Seed}
+	agent := sandboxpool.Agent{Execs: e.Execs != nil && !spec.NoExecGate, Sockets: spec.Sockets, Layers: spec.Layers,
+		Seed: spec.Seed}
 	box, inner, vars, err := b.sandboxes.OpenAgent(ctx, e.Policy, agent)
 	if err != nil {
 		return nil, err
@@ -137,7 +138,8 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 	}
 	what := sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Files: spec.Files}
 	// A variable is set once: most programs take the first of two values, shells the last.
-	what.Env = (&exec.Cmd{Env: slices.Concat(spec.Env, shell.Without(e.Policy.Commands().Environment(), e.Policy.Commands().SecretVariables()), vars)}).Environ()
+	what.Env = (&exec.Cmd{Env: slices.Concat(spec.Env,
+		shell.Without(e.Policy.Commands().Environment(), e.Policy.Commands().SecretVariables()), vars)}).Environ()
 	if e.Execs != nil {
 		c.gate = newExecGate(*e.Execs)
 		c.gate.leaves()
@@ -193,7 +195,8 @@ func (c *Cell) end() (lines []string) {
 		}
 	}
 	if left > 0 {
-		lines = append(lines, fmt.Sprintf("%s still ran when it ended and %s ended.", count(left, "process"), plural(left, "was", "were")))
+		lines = append(lines, fmt.Sprintf("%s still ran when it ended and %s ended.", count(left, "process"),
+			plural(left, "was", "were")))
 	}
 	if c.gate != nil {
 		lines = append(lines, c.gate.lines()...)

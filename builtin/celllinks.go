@@ -66,7 +66,8 @@ func (p linkPlaces) removeNew() (lines []string) {
 				continue // it leads to a place in the directory
 			}
 			path, to := quoteOdd(filepath.Join(dir, name)), quoteOdd(to)
-			line := fmt.Sprintf("Removed %s: a link to %s, which programs outside of the sandbox would have followed.", path, to)
+			line := fmt.Sprintf("Removed %s: a link to %s, which programs outside of the sandbox would have followed.",
+				path, to)
 			if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				line = fmt.Sprintf("The link %s to %s is new and could not be removed: %v. "+
 					"Remove it before you use a program that works there.", path, to, err)

@@ -67,7 +67,8 @@ func (t *tracker) close() error {
 }
 
 func openCheckpoints(store *history.Store, wait time.Duration) *checkpoints {
-	return &checkpoints{room: store.Room, wait: wait, trackers: map[trackerKey]*tracker{}, used: map[string]*atomic.Int64{}}
+	return &checkpoints{room: store.Room, wait: wait, trackers: map[trackerKey]*tracker{},
+		used: map[string]*atomic.Int64{}}
 }
 
 func (c *checkpoints) close() error {
@@ -95,7 +96,8 @@ func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
 		if t.room, t.err = c.room(); t.err != nil {
 			return
 		}
-		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: t.room, Used: t.bytes, Wait: c.wait, Hidden: hiddenFiles(env.Policy)})
+		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: t.room, Used: t.bytes, Wait: c.wait,
+			Hidden: hiddenFiles(env.Policy)})
 		if t.err != nil {
 			_ = os.RemoveAll(t.room)
 		}
@@ -112,7 +114,8 @@ func hiddenFiles(policy *guard.Policy) func(path string, info walk.Info) bool {
 	hidden, _ := policy.Hiding()
 	links := policy.HidingLinks()
 	return func(path string, info walk.Info) bool {
-		return hidden != nil && hidden(path, info.Kind == walk.Dir) || links != nil && info.Links > 1 && links(info.Device, info.Inode, info.Status)
+		return hidden != nil && hidden(path, info.Kind == walk.Dir) || links != nil && info.Links > 1 &&
+			links(info.Device, info.Inode, info.Status)
 	}
 }
 
@@ -195,7 +198,8 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string, la
 	m := &commandMark{env: env, command: command, lasting: lasting, begun: time.Now(), ended: func() {}}
 	m.end = sync.OnceValue(m.finish)
 	roots := outermost(env.Policy.Roots())
-	r := history.Running{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Command: command, Roots: roots, Begun: m.begun, Lasting: lasting, Open: b.history.OpenEntries()}
+	r := history.Running{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Command: command, Roots: roots,
+		Begun: m.begun, Lasting: lasting, Open: b.history.OpenEntries()}
 	m.open = r.Open
 	if b.history.Keeps() && env.Shell.KeepChanges {
 		for _, k := range b.settleKilled(env.Policy) {
@@ -258,9 +262,11 @@ func (b *Runtime) settleKilled(policy *guard.Policy) []history.Running {
 	killed, err := history.Settle(b.history, mine, func(r history.Running, room func(string) string) (history.Change, []history.PathChange, func(), error) {
 		var reports rootReports
 		for _, base := range r.Bases {
-			report, err := checkpoint.Settle(checkpoint.Config{Root: base.Root, Dir: room(base.Room), Hidden: hiddenFiles(policy)}, base.Begun)
+			report, err := checkpoint.Settle(checkpoint.Config{Root: base.Root, Dir: room(base.Room),
+				Hidden: hiddenFiles(policy)}, base.Begun)
 			if errors.Is(err, fs.ErrNotExist) { // the root, or its base
-				report, err = &checkpoint.Report{Notes: []string{fmt.Sprintf("What it changed in %s is not known: %v.", base.Root, err)}}, nil
+				report, err = &checkpoint.Report{Notes: []string{fmt.Sprintf("What it changed in %s is not known: %v.",
+					base.Root, err)}}, nil
 			}
 			if err != nil {
 				reports.close()
@@ -358,7 +364,8 @@ func (m *commandMark) finish() (all commandChanges) {
 		defer m.env.Runtime.checkpoints.release(r.tracker)
 	}
 	defer reports.close()
-	c := history.Change{ID: m.id, Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun, Call: reports.call()}
+	c := history.Change{ID: m.id, Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun,
+		Call: reports.call()}
 	all.notes, all.ignored = slices.Concat(m.notes, c.Notes), c.Ignored
 	c.Command, c.Notes, c.Lasting, c.Open = m.command, all.notes, m.lasting, m.open
 	own, err := m.env.Runtime.history.Record(c, reports.changes())
@@ -370,7 +377,8 @@ func (m *commandMark) finish() (all commandChanges) {
 		mine[p.Path] = true
 	}
 	for _, r := range reports {
-		some := slices.DeleteFunc(slices.Clone(r.Changes), func(c checkpoint.Change) bool { return !mine[filepath.Join(r.root, c.Path)] })
+		some := slices.DeleteFunc(slices.Clone(r.Changes),
+			func(c checkpoint.Change) bool { return !mine[filepath.Join(r.root, c.Path)] })
 		for i, c := range some {
 			if !c.IsDir() || i+1 == len(some) || !strings.HasPrefix(some[i+1].Path, c.Path+"/") {
 				all.add(m.env.Policy, r.root, c)

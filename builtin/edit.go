@@ -114,17 +114,20 @@ func edit(ctx context.Context, env *Env, path guard.Path, in editInput) (Result,
 	return Result{
 		Text: changeText(fmt.Sprintf("Edited %s (%s)", path, count(n, "replacement")),
 			notes(match.MatchKind.Note(), note), diff),
-		Structured: changeOutput{Path: path.String(), Replacements: n, Bytes: sizeOf(content)}, Summary: plusMinus(diff, complete),
+		Structured: changeOutput{Path: path.String(), Replacements: n, Bytes: sizeOf(content)},
+		Summary:    plusMinus(diff, complete),
 	}, nil
 }
 
 // showPlace returns the error for an Edit of an unread file, with the lines around the only match of old_string. They
 // count as read, so that the same call succeeds when it is repeated.
 func (t *target) showPlace(env *Env, in editInput, unread error) error {
-	if env.Policy.Judge(guard.Intent{Tool: Read.Name, Effects: []guard.Effect{guard.Read{Path: t.path}}}).Action != guard.Allow {
+	if env.Policy.Judge(guard.Intent{Tool: Read.Name,
+		Effects: []guard.Effect{guard.Read{Path: t.path}}}).Action != guard.Allow {
 		return unread
 	}
-	if kind, _ := document.Detect(t.content[:min(len(t.content), document.DetectBytes)], t.path.Real()); kind != document.TextFile {
+	if kind, _ := document.Detect(t.content[:min(len(t.content), document.DetectBytes)],
+		t.path.Real()); kind != document.TextFile {
 		return unread
 	}
 	content := t.text(readstate.Status{})
@@ -218,11 +221,13 @@ func openMaking(ctx context.Context, env *Env, path guard.Path) (*target, error)
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot create the directory of %s: %w%s", path, inFile(path, err), atomicfile.Advice(err))
+			return nil, fmt.Errorf("cannot create the directory of %s: %w%s", path, inFile(path, err),
+				atomicfile.Advice(err))
 		}
 		t, err := lockTarget(ctx, env, path)
 		if err == nil {
-			t.undoMkdir, t.made = unmake, strings.Count(strings.TrimPrefix(filepath.Dir(path.Real()), above), string(filepath.Separator))
+			t.undoMkdir, t.made = unmake, strings.Count(strings.TrimPrefix(filepath.Dir(path.Real()), above),
+				string(filepath.Separator))
 			return t, nil
 		}
 		unmake()

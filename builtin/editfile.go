@@ -71,7 +71,8 @@ func (t *target) load() error {
 	case !t.info.Mode().IsRegular():
 		return special(t.path, t.info.Mode())
 	case t.info.Size() > maxTarget:
-		return fmt.Errorf("%s has %d bytes, Edit and Write change files of up to %d: use Bash", t.path, t.info.Size(), maxTarget)
+		return fmt.Errorf("%s has %d bytes, Edit and Write change files of up to %d: use Bash", t.path,
+			t.info.Size(), maxTarget)
 	}
 	t.releaseMemory() // of an earlier load
 	if t.release, err = memory.Take(copies * t.info.Size()); err != nil {
@@ -165,7 +166,8 @@ func (t *target) drift(env *Env, old []byte) error {
 		diff = "(only the encoding or the byte-order mark changed)\n"
 	}
 	t.recordRead(env, history.Blob{}, t.content)
-	return errors.New(head + " What changed:\n\n" + diff + "\nThis is the whole change and counts as read: repeat the call if it is still right.")
+	return errors.New(head + " What changed:\n\n" + diff +
+		"\nThis is the whole change and counts as read: repeat the call if it is still right.")
 }
 
 // concurrentChange adds the difference to the error of a change that failed because another program has changed the
@@ -185,7 +187,8 @@ func (t *target) concurrentChange(env *Env, err error) error {
 
 // unread returns the error for a file that this scope has not read.
 func (t *target) unread() error {
-	if kind, what := document.Detect(t.content[:min(len(t.content), document.DetectBytes)], t.path.Real()); kind == document.OtherFile {
+	if kind, what := document.Detect(t.content[:min(len(t.content), document.DetectBytes)],
+		t.path.Real()); kind == document.OtherFile {
 		return fmt.Errorf("%s is not text (%s): Read cannot show it, so it was not changed. To replace the whole file, remove it with Bash, then repeat this call", t.path, what)
 	}
 	return fmt.Errorf("%s has not been read in this session: Read it first, then repeat this call", t.path)
@@ -251,7 +254,8 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 		return "", err // the next start repairs the file and completes the entry
 	}
 	if err != nil {
-		return "", errors.Join(t.concurrentChange(env, fmt.Errorf("%s was not changed: %w", t.path, err)), entry.Failed())
+		return "", errors.Join(t.concurrentChange(env, fmt.Errorf("%s was not changed: %w", t.path, err)),
+			entry.Failed())
 	}
 	t.undoMkdir = func() {}
 	t.recordRead(env, entry.Change().After, content...)
@@ -259,7 +263,8 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 		env.Runtime.log.Warn("cannot write the history", "file", t.path.Real(), "error", err)
 	}
 	if out.Warning != nil {
-		env.Runtime.log.Warn("a file was changed, but something failed after it", "file", t.path.Real(), "error", out.Warning)
+		env.Runtime.log.Warn("a file was changed, but something failed after it", "file", t.path.Real(), "error",
+			out.Warning)
 		note = strings.TrimPrefix(note+"; "+fmt.Sprintf("the file was changed, but %v", out.Warning), "; ")
 	}
 	return note, nil
@@ -300,7 +305,8 @@ func (t *target) write(env *Env, content [][]byte) (out atomicfile.Outcome, err 
 func (t *target) restat() {
 	now := target{path: t.path}
 	defer now.releaseMemory()
-	if now.load() == nil && !now.missing && !t.missing && bytes.Equal(now.content, t.content) && sameFile(now.info, t.info) {
+	if now.load() == nil && !now.missing && !t.missing && bytes.Equal(now.content, t.content) &&
+		sameFile(now.info, t.info) {
 		t.info = now.info
 	}
 }
@@ -320,7 +326,8 @@ func (t *target) full(env *Env, err error) bool {
 // options returns how the file is replaced or removed.
 func (t *target) options(env *Env) atomicfile.Options {
 	o := atomicfile.Options{
-		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Runtime.journal, Temps: &env.Runtime.temps, Expect: t.verifyUnchanged,
+		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Runtime.journal,
+		Temps: &env.Runtime.temps, Expect: t.verifyUnchanged,
 	}
 	if env.undo != nil {
 		o.Mode = newMode(env.undo.left)

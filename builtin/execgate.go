@@ -108,7 +108,8 @@ func (g *execGate) decide(ctx context.Context, e *sandbox.Exec, finding guard.Ex
 			return false
 		}
 		event.By, event.Action = answer.By, guard.Deny
-		event.Reason = strings.Join(slices.DeleteFunc([]string{finding.Reason, answer.Reason}, func(s string) bool { return s == "" }), "; ")
+		event.Reason = strings.Join(slices.DeleteFunc([]string{finding.Reason, answer.Reason},
+			func(s string) bool { return s == "" }), "; ")
 		if answer.Allowed {
 			event.Action = guard.Allow
 		}
@@ -127,11 +128,13 @@ func describeExec(e *sandbox.Exec, f guard.ExecFinding) (event ExecEvent, key st
 	if len(args) == 0 {
 		args = []string{e.Path}
 	}
-	event = ExecEvent{Text: lineOf(args), Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason, Chain: asker.Chain}
+	event = ExecEvent{Text: lineOf(args), Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason,
+		Chain: asker.Chain}
 	if len(f.Words) > 0 && path.Base(args[0]) != path.Base(f.Words[0]) {
 		event.Text += " (as " + lineOf(f.Words) + ")"
 	}
-	return event, fmt.Sprintf("%d %d %d %s %s\x00%s", e.Thread, asker.Process, asker.Started, f.Action, f.Rule, strings.Join(f.Words, "\x00"))
+	return event, fmt.Sprintf("%d %d %d %s %s\x00%s", e.Thread, asker.Process, asker.Started, f.Action, f.Rule,
+		strings.Join(f.Words, "\x00"))
 }
 
 // lineOf returns a program and its arguments for a line of a result or a log.
@@ -180,11 +183,13 @@ func (g *execGate) ask(ctx context.Context, e *sandbox.Exec, f guard.ExecFinding
 		return ExecAnswer{Reason: "a person must approve it, and this client cannot ask one"}, nil
 	}
 	key := f.Rule + "\x00" + strings.Join(f.Words, "\x00")
-	asked := ExecQuestion{Words: slices.Clone(f.Words), Rule: f.Rule, Source: f.Source, Why: f.Reason, Chain: chain, Dir: e.Dir, Program: e.Path}
+	asked := ExecQuestion{Words: slices.Clone(f.Words), Rule: f.Rule, Source: f.Source, Why: f.Reason, Chain: chain,
+		Dir: e.Dir, Program: e.Path}
 	if len(e.Files) > 0 && e.Files[0].Name != "" {
 		asked.Program = e.Files[0].Name
 	}
-	asked.Text = guard.Shorten(guard.Quote(append([]string{asked.Program}, e.Args[min(1, len(e.Args)):]...)...), maxExecText)
+	asked.Text = guard.Shorten(guard.Quote(append([]string{asked.Program}, e.Args[min(1, len(e.Args)):]...)...),
+		maxExecText)
 	if len(f.Words) > 0 && path.Base(asked.Program) != path.Base(f.Words[0]) {
 		asked.Text += " (as " + lineOf(f.Words) + ")"
 	}

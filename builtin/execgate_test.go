@@ -42,7 +42,8 @@ func attempt(process int, line string, chain ...string) *sandbox.Exec {
 func TestExecGateDenies(t *testing.T) {
 	p := execRules(t, settings.ModeAcceptEdits, []string{"Bash(rm:*)", "Bash(git push:*)"}, nil)
 	var told []ExecEvent
-	g := newExecGate(Execs{Policy: func() *guard.Policy { return p }, Tell: func(e ExecEvent) { told = append(told, e) }})
+	g := newExecGate(Execs{Policy: func() *guard.Policy { return p },
+		Tell: func(e ExecEvent) { told = append(told, e) }})
 	judge := func(e *sandbox.Exec) sandbox.ExecVerdict { return g.Judge(t.Context(), e) }
 	for range 13 { // a search in PATH
 		if v := judge(attempt(7, "rm -rf x", "make", "sh")); v.Allow {
@@ -87,7 +88,9 @@ func TestExecGateBoundsEvents(t *testing.T) {
 	for i := range maxExecMemory + 10 {
 		g.Judge(t.Context(), attempt(i, fmt.Sprint("rm ", i)))
 	}
-	if lines := g.lines(); told != maxExecEvents || len(lines) != maxExecLines+1 || lines[maxExecLines] != fmt.Sprintf("%d programs more were refused or allowed by a person.", maxExecMemory+10-maxExecLines) {
+	if lines := g.lines(); told != maxExecEvents || len(lines) != maxExecLines+1 ||
+		lines[maxExecLines] != fmt.Sprintf("%d programs more were refused or allowed by a person.",
+			maxExecMemory+10-maxExecLines) {
 		t.Errorf("%d told, %d lines, the last is %s", told, len(lines), lines[len(lines)-1])
 	}
 	if len(g.memory) > maxExecMemory {
@@ -127,7 +130,8 @@ func (p *person) ask(ctx context.Context, q ExecQuestion) ExecAnswer {
 func asking(t *testing.T, mode string) (*execGate, *person) {
 	rules := execRules(t, mode, nil, []string{"Bash(git push:*)"})
 	p := &person{answers: make(chan ExecAnswer)}
-	return newExecGate(Execs{Policy: func() *guard.Policy { return rules }, Ask: p.ask, Granted: rules.Commands().ExecGrants(guard.NewExec("git push granted", guard.Path{}))}), p
+	return newExecGate(Execs{Policy: func() *guard.Policy { return rules }, Ask: p.ask,
+		Granted: rules.Commands().ExecGrants(guard.NewExec("git push granted", guard.Path{}))}), p
 }
 
 // A question and the lines of a result show each argument with its end, the file of the program, and what is left out.
@@ -146,7 +150,9 @@ func TestExecGateHidesNothing(t *testing.T) {
 		t.Errorf("asked\n%q, want\n%q", p.asked, want)
 	}
 	lines := g.lines()
-	if len(lines) != 1 || strings.ContainsAny(lines[0], "\n\u202e") || !strings.Contains(lines[0], "git push '--dry-run prod'") || !strings.Contains(lines[0], "characters left out") ||
+	if len(lines) != 1 || strings.ContainsAny(lines[0], "\n\u202e") ||
+		!strings.Contains(lines[0], "git push '--dry-run prod'") ||
+		!strings.Contains(lines[0], "characters left out") ||
 		!strings.Contains(lines[0], `$'two\nlines\U0000202e' ''`) || !strings.Contains(lines[0], `$'ma\nke' → sh`) {
 		t.Errorf("lines: %q", lines)
 	}

@@ -50,8 +50,10 @@ var wrappers = []string{"builtin", "command", "env", "exec", "nice", "nohup", "s
 
 // Programs that exit with 1 only if they say what is wrong: builtins of bash, and others by their names.
 var (
-	builtinsComplain = []string{":", "cd", "echo", "export", "popd", "printf", "pushd", "pwd", "set", "shopt", "true", "umask", "unset"}
-	programsComplain = []string{"cat", "cp", "date", "head", "ln", "ls", "mkdir", "mv", "rm", "rmdir", "sleep", "sort", "stat", "tail", "touch", "tr", "uniq", "wc"}
+	builtinsComplain = []string{":", "cd", "echo", "export", "popd", "printf", "pushd", "pwd", "set", "shopt", "true",
+		"umask", "unset"}
+	programsComplain = []string{"cat", "cp", "date", "head", "ln", "ls", "mkdir", "mv", "rm", "rmdir", "sleep", "sort",
+		"stat", "tail", "touch", "tr", "uniq", "wc"}
 )
 
 // xargsFailed is what xargs exits with when what it ran has exited with anything from 1 to 125 (xargs(1)).
@@ -92,7 +94,8 @@ func (s *status) read(command guard.Exec) bool {
 		case *syntax.CallExpr:
 			s.options(n)
 		case *syntax.Redirect:
-			s.silenced = s.silenced || n.Op == syntax.RdrAll || n.Op == syntax.AppAll || n.N != nil && n.N.Value == "2" && n.Op != syntax.DplOut
+			s.silenced = s.silenced || n.Op == syntax.RdrAll || n.Op == syntax.AppAll || n.N != nil &&
+				n.N.Value == "2" && n.Op != syntax.DplOut
 		}
 		return true
 	})

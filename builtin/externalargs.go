@@ -13,7 +13,8 @@ import (
 
 // externalArgs decodes the arguments of an external tool, and converts them to its schema. text is made of what was
 // decoded, so that the tool gets what rules see, also where a member was given twice in a nested object.
-func externalArgs(d *Def, schema func() looseSchema, raw json.RawMessage) (args map[string]any, text json.RawMessage, err error) {
+func externalArgs(d *Def, schema func() looseSchema, raw json.RawMessage) (args map[string]any, text json.RawMessage,
+	err error) {
 	given, twice, err := object(raw)
 	if err != nil {
 		return nil, nil, err
@@ -106,7 +107,8 @@ func (c *converter) value(v any, schema looseSchema) any {
 		return c.value(spelt, schema)
 	case json.Number:
 		types, _ := c.types(schema)
-		if whole, ok := spelled([]byte(given), "integer"); ok && slices.Contains(types, "integer") && !slices.Contains(types, "number") {
+		if whole, ok := spelled([]byte(given), "integer"); ok && slices.Contains(types, "integer") &&
+			!slices.Contains(types, "number") {
 			return json.Number(whole)
 		}
 	case map[string]any:

@@ -58,7 +58,8 @@ func special(path guard.Path, mode fs.FileMode) error {
 	case mode&fs.ModeSocket != 0:
 		kind = "socket"
 	}
-	return fmt.Errorf("%s is a %s: tools read and write only regular files, because this one could block forever", path, kind)
+	return fmt.Errorf("%s is a %s: tools read and write only regular files, because this one could block forever", path,
+		kind)
 }
 
 // shownEntries is how many names of a directory an error shows.
@@ -94,7 +95,8 @@ func directory(env *Env, path guard.Path, f *os.File) error {
 	if len(names) == 0 {
 		return fmt.Errorf("%s is an empty directory", path)
 	}
-	return fmt.Errorf("%s is a directory. Use Glob to list it, or Read one of its files:\n%s%s", path, strings.Join(names, "\n"), more)
+	return fmt.Errorf("%s is a directory. Use Glob to list it, or Read one of its files:\n%s%s", path,
+		strings.Join(names, "\n"), more)
 }
 
 // Limits of the search for a name like a missing one.

@@ -92,7 +92,8 @@ func searchRoot(env *Env, path string) (named, error) {
 // searchScope returns the files that a search may see.
 func searchScope(env *Env, path guard.Path) search.Scope {
 	hidden, tag := env.Policy.Hiding()
-	s := search.Scope{Base: env.Policy.Roots()[0], Path: path.Location(), Hidden: hidden, HiddenLink: env.Policy.HidingLinks(), HiddenTag: tag}
+	s := search.Scope{Base: env.Policy.Roots()[0], Path: path.Location(), Hidden: hidden,
+		HiddenLink: env.Policy.HidingLinks(), HiddenTag: tag}
 	if path.Own() {
 		// The rules know the names, and the host's files have mount points there.
 		named := env.Policy.Commands().Private().Named
@@ -160,7 +161,8 @@ func namesDirectory(env *Env, path guard.Path, pattern, asked string) string {
 
 // noScope says what to pass in the place of a path that does not exist: a name like it, or of one with wildcards the
 // directory before them, and the rest.
-func noScope(ctx context.Context, env *Env, err error, given string, path guard.Path, instead func(dir, rest string) string) error {
+func noScope(ctx context.Context, env *Env, err error, given string, path guard.Path, instead func(dir,
+	rest string) string) error {
 	if !errors.Is(err, search.ErrScope) {
 		return err
 	}

@@ -106,8 +106,9 @@ func grep(ctx context.Context, env *Env, path guard.Path, in grepInput) (Result,
 	query := search.GrepQuery{
 		Scope: scope, Pattern: in.Pattern, Globs: fromHere(list(in.Glob)), Types: list(in.Type),
 		Mode: grepModes[in.OutputMode], Before: max(in.Before, around), After: max(in.After, around),
-		LineNumbers: in.LineNumbers == nil || *in.LineNumbers, Only: in.Only, IgnoreCase: in.IgnoreCase, Multiline: in.Multiline,
-		Limit: limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: searchTimeout,
+		LineNumbers: in.LineNumbers == nil || *in.LineNumbers, Only: in.Only, IgnoreCase: in.IgnoreCase,
+		Multiline: in.Multiline,
+		Limit:     limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: searchTimeout,
 	}
 	found, err := grepEither(ctx, env, query)
 	if err != nil {
@@ -155,7 +156,8 @@ func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *s
 		}
 	}
 	if with := withReturns(query, query.Pattern); with != "" && err == nil && found.NextOffset == 0 && !found.TimedOut {
-		query.Pattern, query.Mode, query.Timeout = with, search.FilesWithMatches, max(searchTimeout-time.Since(began), time.Second)
+		query.Pattern, query.Mode, query.Timeout = with, search.FilesWithMatches, max(searchTimeout-time.Since(began),
+			time.Second)
 		if all, failed := env.Runtime.search.Grep(ctx, query); failed == nil && all.Files > found.Files {
 			found.Notes = append(found.Notes, fmt.Sprintf("More files match where lines end in CRLF: pass %s.", with))
 		}

@@ -90,7 +90,8 @@ func (b *bashRun) await(ctx context.Context, window time.Duration) (Result, erro
 	select {
 	case later := <-b.gate.pending:
 		return Result{
-			Text: "A program that the command starts must be approved by a person. The command waits as the task " + id + ".",
+			Text: "A program that the command starts must be approved by a person. The command waits as the task " +
+				id + ".",
 			Asks: &ExecAsked{Question: later.question, Task: id, Resume: func(ctx context.Context, a ExecAnswer) (Result, error) {
 				later.answer <- a
 				return b.await(ctx, b.window(ctx))

@@ -69,7 +69,8 @@ func (g *execGate) connect(ctx context.Context, c sandbox.Connection, name strin
 
 // used records that the command has used a masked credential, or tried to, once for each host.
 func (g *execGate) used(c sandbox.Connection) {
-	event := ExecEvent{Text: "send " + c.Secret + " to " + net.JoinHostPort(c.Host, c.Port), Chain: c.Chain, Action: guard.Allow, Rule: "sandbox.credentials", Reason: c.Refused}
+	event := ExecEvent{Text: "send " + c.Secret + " to " + net.JoinHostPort(c.Host, c.Port), Chain: c.Chain,
+		Action: guard.Allow, Rule: "sandbox.credentials", Reason: c.Refused}
 	if c.Refused != "" {
 		event.Action = guard.Deny
 	}
@@ -131,7 +132,8 @@ func (g *execGate) heard(asked ExecQuestion, answer ExecAnswer) {
 		g.hosts.known[asked.Text] = answer
 	}
 	g.mu.Unlock()
-	event := ExecEvent{Text: "connect to " + asked.Text, Chain: asked.Chain, By: answer.By, Action: guard.Deny, Reason: answer.Reason}
+	event := ExecEvent{Text: "connect to " + asked.Text, Chain: asked.Chain, By: answer.By, Action: guard.Deny,
+		Reason: answer.Reason}
 	if answer.Allowed {
 		event.Action, event.Reason = guard.Allow, "for this call, if the program tries again, too"
 		if answer.Kept {

@@ -30,12 +30,14 @@ func hostAsking(t *testing.T) (*execGate, *person, func(ctx context.Context, hos
 func TestHostGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, p, connect := hostAsking(t)
-		first, second, other := connect(t.Context(), "a.test"), connect(t.Context(), "a.test"), connect(t.Context(), "b.test")
+		first, second, other := connect(t.Context(), "a.test"), connect(t.Context(),
+			"a.test"), connect(t.Context(), "b.test")
 		synctest.Wait()
 		if len(p.asked) != 1 {
 			t.Fatalf("asked %q at once", p.asked)
 		}
-		answers := map[string]ExecAnswer{"a.test:443": {Allowed: true, By: "console"}, "b.test:443": {By: "console", Reason: "not that one"}}
+		answers := map[string]ExecAnswer{"a.test:443": {Allowed: true, By: "console"},
+			"b.test:443": {By: "console", Reason: "not that one"}}
 		for i := range 2 {
 			p.answers <- answers[p.asked[i]]
 			synctest.Wait()
@@ -45,7 +47,8 @@ func TestHostGate(t *testing.T) {
 			t.Errorf("got %s, %s, %s", a, b, c)
 		}
 		// The next try, also of a program that has given up.
-		if a, b := <-connect(t.Context(), "a.test"), <-connect(t.Context(), "b.test"); a != "true" || b != refused || len(p.asked) != 2 {
+		if a, b := <-connect(t.Context(), "a.test"), <-connect(t.Context(), "b.test"); a != "true" || b != refused ||
+			len(p.asked) != 2 {
 			t.Errorf("got %s, %s, asked %q", a, b, p.asked)
 		}
 		want := []string{"Allowed by a person: connect to a.test:443 (npm → node → connect to a.test:443): for this call, if the program tries again, too."}
@@ -126,7 +129,8 @@ func TestHostGateWithoutAnybody(t *testing.T) {
 		g.Hosts, g.Ask = true, func(context.Context, ExecQuestion) ExecAnswer {
 			return ExecAnswer{Reason: "this client cannot ask one"}
 		}
-		if got := <-connect(t.Context(), "b.test"); got != "false" || strings.Join(p.asked, "") != "a.test:443" || time.Since(began) > 0 {
+		if got := <-connect(t.Context(), "b.test"); got != "false" || strings.Join(p.asked, "") != "a.test:443" ||
+			time.Since(began) > 0 {
 			t.Errorf("%s, asked %q, after %s", got, p.asked, time.Since(began))
 		}
 	})

@@ -18,7 +18,9 @@ import (
 // ask questions, unless the client follows it: see [HandOver]. The work must end when its context is done.
 func (e *Env) Long(ctx context.Context, text string, work func(context.Context, *Env) (Result, error)) (Result, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	l := &longWork{progress: e.Progress, results: e.Results, out: shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail}, nil), done: make(chan struct{})}
+	l := &longWork{progress: e.Progress, results: e.Results,
+		out: shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail},
+			nil), done: make(chan struct{})}
 	own := *e
 	own.Progress = l.report
 	if e.Elicit != nil {

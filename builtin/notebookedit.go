@@ -66,7 +66,10 @@ var notebookEditTool = declare(Tool[notebookEditInput]{
 		}
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{effect}},
-			Run:    func(ctx context.Context) (Result, error) { return path.say(editNotebook(ctx, env, path.Path, in)) },
+			Run: func(ctx context.Context) (Result,
+				error) {
+				return path.say(editNotebook(ctx, env, path.Path, in))
+			},
 		}, nil
 	},
 })
@@ -120,18 +123,22 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in notebookEdi
 	if changed.Cleared {
 		cleared = "the outputs of the cell were removed, because they belonged to its old source"
 	}
-	verb := map[document.EditMode]string{document.ReplaceCell: "Replaced", document.InsertCell: "Inserted", document.DeleteCell: "Deleted"}[mode]
-	diff, complete := text.Diff(path.String(), ended(changed.OldSource), ended(changed.NewSource), contextLines, diffLines)
+	verb := map[document.EditMode]string{document.ReplaceCell: "Replaced", document.InsertCell: "Inserted",
+		document.DeleteCell: "Deleted"}[mode]
+	diff, complete := text.Diff(path.String(), ended(changed.OldSource), ended(changed.NewSource),
+		contextLines, diffLines)
 	head := fmt.Sprintf("%s the %s cell %s of %s", verb, changed.CellType, changed.CellID, path)
 	return Result{
 		Text:       changeText(head, notes(cleared, note), diff),
-		Structured: notebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), sizeOf(content)}, Summary: plusMinus(diff, complete),
+		Structured: notebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), sizeOf(content)},
+		Summary:    plusMinus(diff, complete),
 	}, nil
 }
 
 // editCell returns the notebook with one cell changed, in its encoding: JSON is UTF-8, but some programs write it in
 // others.
-func (t *target) editCell(standing readstate.Status, e document.NotebookEdit) ([][]byte, document.NotebookResult, error) {
+func (t *target) editCell(standing readstate.Status, e document.NotebookEdit) ([][]byte,
+	document.NotebookResult, error) {
 	before := t.text(standing)
 	if before == nil || before.Charset() == "utf-8" {
 		content, changed, err := document.EditNotebook(t.content, e)

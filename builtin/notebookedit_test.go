@@ -25,7 +25,8 @@ func TestNotebookEncodings(t *testing.T) {
 		"UTF-8 that is in pieces": func(s string) []byte { return []byte(strings.Replace(s, "für", "\xff ü ö ä ß é", 1)) },
 	} {
 		file := &target{content: encode(before)}
-		content, changed, err := file.editCell(readstate.Status{}, document.NotebookEdit{Mode: document.ReplaceCell, CellID: "a", Source: "weiß"})
+		content, changed, err := file.editCell(readstate.Status{},
+			document.NotebookEdit{Mode: document.ReplaceCell, CellID: "a", Source: "weiß"})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -35,7 +36,8 @@ func TestNotebookEncodings(t *testing.T) {
 		}
 	}
 	file := &target{content: inLatin1(before)}
-	if _, _, err := file.editCell(readstate.Status{}, document.NotebookEdit{Mode: document.ReplaceCell, CellID: "a", Source: "日本"}); err == nil || !strings.Contains(err.Error(), "no character") {
+	if _, _, err := file.editCell(readstate.Status{}, document.NotebookEdit{Mode: document.ReplaceCell, CellID: "a",
+		Source: "日本"}); err == nil || !strings.Contains(err.Error(), "no character") {
 		t.Errorf("what the encoding lacks: %v", err)
 	}
 }

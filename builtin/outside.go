@@ -64,7 +64,8 @@ func sameTail(env *Env, path guard.Path) string {
 	for ok && tail != "" {
 		for _, root := range env.Policy.Roots() {
 			inside, err := env.Policy.Resolve(filepath.Join(root, filepath.FromSlash(tail)))
-			if err == nil && standsFor(env, strings.TrimSuffix(given, tail), root, tail) && mayRead(env.Policy, inside) {
+			if err == nil && standsFor(env, strings.TrimSuffix(given, tail), root, tail) &&
+				mayRead(env.Policy, inside) {
 				return inside.String()
 			}
 		}
@@ -74,7 +75,8 @@ func sameTail(env *Env, path guard.Path) string {
 }
 
 // mountNames are directories in which containers and examples have a project.
-var mountNames = []string{"workspace", "workspaces", "app", "repo", "project", "projects", "code", "work", "src", "testbed", "mnt", "data"}
+var mountNames = []string{"workspace", "workspaces", "app", "repo", "project", "projects", "code", "work", "src",
+	"testbed", "mnt", "data"}
 
 // standsFor reports whether dir is probably another name of a root: it does not exist, and is called as projects are in
 // containers, or as the root, or more than a name is the same. A directory above the root may lack a part.

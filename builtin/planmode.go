@@ -19,7 +19,8 @@ const maxPlan = 10_000
 // enterPlanModeTool puts the scope into plan mode. That a person must be there is so that it can be left again.
 var enterPlanModeTool = declare(Tool[struct{}]{
 	Name: "EnterPlanMode", Title: "Enter plan mode", Brief: "look and plan before changing anything",
-	OptIn: true, NeedsPerson: true, Hints: Hints{Additive: true, Idempotent: true, Closed: true}, Permission: guard.ToRead, MaxResult: 1000,
+	OptIn: true, NeedsPerson: true, Hints: Hints{Additive: true, Idempotent: true, Closed: true},
+	Permission: guard.ToRead, MaxResult: 1000,
 	Plan: func(_ context.Context, env *Env, _ struct{}) (Plan, error) {
 		if !env.CanAsk {
 			return Plan{}, errors.New("plan mode is left by a person's approval, and no person can be asked here: make the plan without it")
@@ -40,7 +41,8 @@ var enterPlanModeTool = declare(Tool[struct{}]{
 					}
 				}
 				if len(writing) > 0 {
-					text += " Tasks that began before can still change files; end them with TaskStop: " + strings.Join(writing, ", ") + "."
+					text += " Tasks that began before can still change files; end them with TaskStop: " +
+						strings.Join(writing, ", ") + "."
 				}
 				return Result{Text: text}, nil
 			},

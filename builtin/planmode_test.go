@@ -13,7 +13,8 @@ func TestPlanModeNamesAgents(t *testing.T) {
 	b := &Runtime{}
 	reads := &knownAgent{def: agent.Definition{Mode: "plan"}}
 	var ids []string
-	for _, spec := range []task.Spec{{Principal: "me", Data: &knownAgent{}}, {Principal: "me", Data: reads}, {Principal: "other", Data: &knownAgent{}}} {
+	for _, spec := range []task.Spec{{Principal: "me", Data: &knownAgent{}}, {Principal: "me", Data: reads},
+		{Principal: "other", Data: &knownAgent{}}} {
 		spec.Kind = agentKind
 		one, err := b.tasks.Reserve(spec)
 		if err != nil {

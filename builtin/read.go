@@ -179,7 +179,8 @@ func atMost(shown string, passes ClientLimits) string {
 }
 
 // pageOf returns the requested page of a file that is in memory or is read from disk, and how it is shown.
-func pageOf(ctx context.Context, whole []byte, src io.Reader, o text.PageOptions) (shown string, page *text.Page, err error) {
+func pageOf(ctx context.Context, whole []byte, src io.Reader, o text.PageOptions) (shown string, page *text.Page,
+	err error) {
 	if whole != nil && int64(len(whole)) <= wholeFile {
 		shown, page = text.NumberPage(whole, o, maxLineShown)
 		return shown, page, context.Cause(ctx)
@@ -204,7 +205,8 @@ func headOf(whole []byte, src io.ReadSeeker) ([]byte, error) {
 }
 
 // remember records what was shown. A file that grew beyond [wholeFile] while it was read counts as a page.
-func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *text.Page, whole []byte, src io.ReadSeeker) error {
+func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *text.Page, whole []byte,
+	src io.ReadSeeker) error {
 	v := readstate.VersionOf(info)
 	if whole != nil && page.Charset != "utf-8" && !page.BOM {
 		v.Charset = page.Charset // what is written into it may be too short to tell; of a large file a page may be
@@ -224,7 +226,8 @@ func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *te
 	if _, err := io.ReadFull(src, shown); err != nil {
 		return err
 	}
-	seen.MarkPartRead(path.Real(), v, readstate.Part{FirstLine: page.First, Lines: page.Count, Start: page.Start}, shown)
+	seen.MarkPartRead(path.Real(), v, readstate.Part{FirstLine: page.First, Lines: page.Count, Start: page.Start},
+		shown)
 	return nil
 }
 

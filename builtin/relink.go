@@ -76,7 +76,8 @@ func linkTarget(names []string, restored map[string]history.FileUndo) (target st
 		if _, ok := restored[name]; ok {
 			continue
 		}
-		if node, err := history.NodeAt(name); err == nil && node.Blob == want.Blob && (node.Mode == want.Mode || want.Mode == 0) && node.IsFile() {
+		if node, err := history.NodeAt(name); err == nil && node.Blob == want.Blob &&
+			(node.Mode == want.Mode || want.Mode == 0) && node.IsFile() {
 			return name
 		}
 	}

@@ -234,7 +234,8 @@ func (b *Runtime) recover(log *slog.Logger) {
 		log.Warn("an interrupted write was undone", "file", path)
 	}
 	for path, saved := range report.Saved {
-		log.Warn("a file was torn by an interrupted write and has been changed since; its old content was saved", "file", path, "saved", saved)
+		log.Warn("a file was torn by an interrupted write and has been changed since; its old content was saved",
+			"file", path, "saved", saved)
 	}
 }
 
@@ -244,7 +245,8 @@ func (b *Runtime) SandboxReport() sandbox.Report {
 }
 
 // TryShell runs a command where a principal's commands run, and returns the shell's version and PATH.
-func (b *Runtime) TryShell(ctx context.Context, principal string, policy *guard.Policy) (version, path string, err error) {
+func (b *Runtime) TryShell(ctx context.Context, principal string, policy *guard.Policy) (version, path string,
+	err error) {
 	where, err := place(ctx, &Env{Runtime: b, Principal: principal, Policy: policy}, guard.Exec{})
 	if err != nil {
 		return "", "", err
@@ -312,7 +314,8 @@ func Prepare() error { return errors.Join(memory.Bound(), supervise.CloseInherit
 // openSearch makes the engine of Glob and Grep.
 func openSearch(s settings.Search) *search.Engine {
 	const mebi = 1 << 20
-	cfg := search.Config{MaxMemory: memory.Most(int64(s.Memory) * mebi), MaxFile: memory.Most(search.DefaultMaxFile), MaxRoots: s.Roots, Idle: s.Idle}
+	cfg := search.Config{MaxMemory: memory.Most(int64(s.Memory) * mebi), MaxFile: memory.Most(search.DefaultMaxFile),
+		MaxRoots: s.Roots, Idle: s.Idle}
 	if !s.Index {
 		cfg.MaxMemory = -1
 	}
@@ -328,7 +331,8 @@ func removeSavedIndexes(stateDir string) error {
 		return nil
 	}
 	err = statedir.SweepDir(dir, statedir.Limits{}, func(e fs.DirEntry) statedir.Kind {
-		if ext := filepath.Ext(e.Name()); e.Type().IsRegular() && (ext == ".idx" || ext == ".new" || e.Name() == "lock") {
+		if ext := filepath.Ext(e.Name()); e.Type().IsRegular() &&
+			(ext == ".idx" || ext == ".new" || e.Name() == "lock") {
 			return statedir.Unfinished
 		}
 		return statedir.Foreign
@@ -353,6 +357,7 @@ type SearchStats struct {
 func (b *Runtime) SearchStats(root string) SearchStats {
 	s := b.search.Stats(root)
 	return SearchStats{
-		State: string(s.State), Files: s.Files, Directories: s.Directories, Watches: s.Watches, Index: s.Index, Memory: s.Memory,
+		State: string(s.State), Files: s.Files, Directories: s.Directories, Watches: s.Watches, Index: s.Index,
+		Memory: s.Memory,
 	}
 }

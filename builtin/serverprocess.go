@@ -82,7 +82,8 @@ func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 	cell := &sandboxpool.Cell{Domains: s.Domains, Reaches: s.Reaches, Workspace: s.Workspace, Shown: s.Shown}
 	for _, m := range s.Masks {
 		if m.Value == "" {
-			return nil, nil, fmt.Errorf("its masked variable %s has no value: set it in the environment of the host", m.Variable)
+			return nil, nil, fmt.Errorf("its masked variable %s has no value: set it in the environment of the host",
+				m.Variable)
 		}
 		cell.Secrets = append(cell.Secrets, sandboxpool.Masked(m.Variable, m.Value, m.Hosts))
 	}

@@ -58,7 +58,8 @@ type skillInput struct {
 // skillTool returns the instructions of a skill.
 var skillTool = declare(Tool[skillInput]{
 	Name: "Skill", Title: "Use a skill", Brief: "instructions for a kind of task",
-	OptIn: true, Hints: Hints{ReadOnly: true, Closed: true}, Permission: guard.ToRead, Limit: resourceLimit, ConcurrencySafe: always[skillInput],
+	OptIn: true, Hints: Hints{ReadOnly: true, Closed: true}, Permission: guard.ToRead, Limit: resourceLimit,
+	ConcurrencySafe: always[skillInput],
 	Plan: func(_ context.Context, env *Env, in skillInput) (Plan, error) {
 		s, other, err := env.Skills.find(in.Skill)
 		if err != nil {
@@ -71,7 +72,8 @@ var skillTool = declare(Tool[skillInput]{
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{guard.Compute{}}},
 			Run: func(context.Context) (Result, error) {
-				text := fmt.Sprintf("The skill %s. Its files are in %s; paths in it begin there.\n\n%s\n", s.Path, s.Dir, s.Text)
+				text := fmt.Sprintf("The skill %s. Its files are in %s; paths in it begin there.\n\n%s\n", s.Path,
+					s.Dir, s.Text)
 				return Result{Text: text}, nil
 			},
 		}.withArguments(in.Args), nil
@@ -118,7 +120,8 @@ func (k Skills) find(name string) (s Skill, other string, err error) {
 	if len(found) == 1 {
 		return found[0], "", nil
 	} else if len(found) > 1 {
-		return Skill{}, "", fmt.Errorf("skill: there are several with the name %q: give the path, %s or %s", clippedName(name), found[0].Path, found[1].Path)
+		return Skill{}, "", fmt.Errorf("skill: there are several with the name %q: give the path, %s or %s",
+			clippedName(name), found[0].Path, found[1].Path)
 	}
 	for _, o := range k.others(all) {
 		if o.Name == name {
@@ -126,7 +129,8 @@ func (k Skills) find(name string) (s Skill, other string, err error) {
 		}
 		paths = append(paths, o.Name)
 	}
-	return Skill{}, "", fmt.Errorf("skill: there is no skill %q; there are: %s", clippedName(name), firstRunes(strings.Join(paths, ", "), maxSkillNames))
+	return Skill{}, "", fmt.Errorf("skill: there is no skill %q; there are: %s", clippedName(name),
+		firstRunes(strings.Join(paths, ", "), maxSkillNames))
 }
 
 // Describe returns the list of skills for the description of the tool.
@@ -158,7 +162,8 @@ func (k Skills) Describe() string {
 func (k Skills) SkillAt(path string) (s Skill, file string, err error) {
 	all, _ := k.Load()
 	for _, s := range all {
-		if file, ok := strings.CutPrefix(path, s.Path+"/"); ok && k.MayRead(filepath.Join(s.Dir, filepath.FromSlash(file))) {
+		if file, ok := strings.CutPrefix(path, s.Path+"/"); ok &&
+			k.MayRead(filepath.Join(s.Dir, filepath.FromSlash(file))) {
 			return s, file, nil
 		}
 	}

@@ -28,7 +28,8 @@ func TestOtherSkills(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := Skills{Policy: policy, Sources: []SkillSource{{Prefix: "user", Dir: dir}}, Others: func() []OtherSkill {
-		others := []OtherSkill{{"user/build", "takes it", "x://a"}, {"build", "takes it", "x://b"}, {"s/build", "another", "x://c"}}
+		others := []OtherSkill{{"user/build", "takes it", "x://a"}, {"build", "takes it", "x://b"},
+			{"s/build", "another", "x://c"}}
 		for range 1000 {
 			others = append(others, OtherSkill{"s/" + strings.Repeat("x", 1000), "", "x://d"})
 		}
@@ -45,7 +46,8 @@ func TestOtherSkills(t *testing.T) {
 	if _, _, err := k.find("none"); err == nil || !strings.Contains(err.Error(), "there are: user/build, s/build, s/x") || len(err.Error()) > 2*maxSkillNames {
 		t.Errorf("none: %.200v", err)
 	}
-	if text := k.Describe(); !strings.HasPrefix(text, "\n- build: builds\n- s/build: another\n") || strings.Contains(text, "takes it") {
+	if text := k.Describe(); !strings.HasPrefix(text, "\n- build: builds\n- s/build: another\n") ||
+		strings.Contains(text, "takes it") {
 		t.Errorf("the description: %q", text)
 	}
 }

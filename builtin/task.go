@@ -163,7 +163,8 @@ func taskOutput(ctx context.Context, env *Env, in taskOutputInput, r task.Readin
 	if len(remarks) > 0 {
 		fmt.Fprintf(&b, "\n[%s]\n", strings.Join(remarks, " "))
 	}
-	return Result{Text: withRemarks(b.String(), chunk.Result), Structured: out, LastLine: lastLine(chunk.Text + chunk.Line)}, nil
+	return Result{Text: withRemarks(b.String(), chunk.Result), Structured: out,
+		LastLine: lastLine(chunk.Text + chunk.Line)}, nil
 }
 
 // chunkText returns the output in a chunk, and notes about it.
@@ -174,7 +175,8 @@ func chunkText(c task.Chunk) string {
 		if c.Done && c.Result.Spilled != "" {
 			where = "in " + c.Result.Spilled
 		}
-		fmt.Fprintf(&b, "[%s of output before this %s %s.]\n", count(int(c.Skipped), "byte"), plural(int(c.Skipped), "is", "are"), where)
+		fmt.Fprintf(&b, "[%s of output before this %s %s.]\n", count(int(c.Skipped), "byte"),
+			plural(int(c.Skipped), "is", "are"), where)
 	}
 	b.WriteString(c.Text)
 	if c.Line != "" {
@@ -255,7 +257,8 @@ var taskStopTool = declare(Tool[taskStopInput]{
 				if err != nil {
 					return Result{}, err
 				}
-				return Result{Text: withRemarks("The task has ended, with everything it started. Its last output:\n"+lastLines(r.Text), r), LastLine: lastLine(r.Text)}, nil
+				return Result{Text: withRemarks("The task has ended, with everything it started. Its last output:\n"+
+					lastLines(r.Text), r), LastLine: lastLine(r.Text)}, nil
 			},
 		}, nil
 	},

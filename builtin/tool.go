@@ -155,7 +155,8 @@ func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
 	return p, err
 }
 
-var declared = []*Def{agentTool, askUserTool, Bash, editTool, enterPlanModeTool, enterWorktreeTool, exitPlanModeTool, exitWorktreeTool, globTool, grepTool, listResourcesTool, notebookEditTool, Read, readResourceTool, skillTool, taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
+var declared = []*Def{agentTool, askUserTool, Bash, editTool, enterPlanModeTool, enterWorktreeTool, exitPlanModeTool,
+	exitWorktreeTool, globTool, grepTool, listResourcesTool, notebookEditTool, Read, readResourceTool, skillTool, taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
 
 // All returns every tool, ordered by name, including those that are served only on request.
 func All() []*Def {
@@ -199,8 +200,12 @@ func Define[In any](t Tool[In]) (*Def, error) {
 		}
 	}
 	d := &Def{
-		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(t.Doc), Brief: t.Brief, Core: t.Core, Hints: t.Hints, Permission: t.Permission,
-		Limit: t.Limit, MaxResult: t.MaxResult, Uncancelable: t.Uncancelable, SkipQueue: t.SkipQueue, OptIn: t.OptIn, NeedsPerson: t.NeedsPerson, NeedsForm: t.NeedsForm, Schema: schema, enabled: t.Enabled, configured: t.Configured,
+		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(t.Doc), Brief: t.Brief, Core: t.Core, Hints: t.Hints,
+		Permission: t.Permission,
+		Limit:      t.Limit, MaxResult: t.MaxResult, Uncancelable: t.Uncancelable,
+		SkipQueue: t.SkipQueue, OptIn: t.OptIn,
+		NeedsPerson: t.NeedsPerson, NeedsForm: t.NeedsForm, Schema: schema, enabled: t.Enabled,
+		configured: t.Configured,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In]())
 	b.forms = t.Forms
@@ -237,7 +242,8 @@ func always[In any](In) bool { return true }
 // object; those for another server are converted to its schema as those of the tools of this host are. The effects of
 // such a tool are not known: its plan has the effect [guard.CallTool], so that an allow rule or a person must permit
 // each call. concurrent means that calls may run concurrently with others.
-func External(d Def, concurrent bool, plan func(ctx context.Context, env *Env, args json.RawMessage) (Plan, error)) *Def {
+func External(d Def, concurrent bool, plan func(ctx context.Context, env *Env, args json.RawMessage) (Plan,
+	error)) *Def {
 	schema := looseSchemaOf(d.RawSchema)
 	d.bind = func(raw json.RawMessage) (*Call, error) {
 		args, text, err := externalArgs(&d, schema, raw)

@@ -151,7 +151,8 @@ func readable(policy *guard.Policy, path string) error {
 	if err != nil {
 		return err
 	}
-	if v := policy.Judge(guard.Intent{Tool: "Read", Effects: []guard.Effect{guard.Read{Path: p}}}); v.Action == guard.Deny {
+	if v := policy.Judge(guard.Intent{Tool: "Read",
+		Effects: []guard.Effect{guard.Read{Path: p}}}); v.Action == guard.Deny {
 		return v
 	}
 	return nil
@@ -263,7 +264,8 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, 
 
 // restoreAll restores files, and says of each what became of it. Directories become usable first, and get their modes
 // when everything is in them.
-func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *history.Announced, r *UndoResult) error {
+func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *history.Announced,
+	r *UndoResult) error {
 	isDir := func(f history.FileUndo) bool { return f.Restore.Mode.IsDir() }
 	for _, f := range files {
 		if isDir(f) && f.Expect.Mode.IsDir() {
@@ -347,7 +349,8 @@ func mayRestore(env *Env, f history.FileUndo, all []history.FileUndo) error {
 }
 
 func mayWrite(env *Env, path guard.Path) error {
-	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Effects: []guard.Effect{guard.Write{Path: path}}}); v.Action == guard.Deny {
+	if v := env.Policy.Judge(guard.Intent{Tool: "Edit",
+		Effects: []guard.Effect{guard.Write{Path: path}}}); v.Action == guard.Deny {
 		return v
 	}
 	return nil
@@ -433,5 +436,6 @@ func (t *target) remove(env *Env) error {
 
 // change returns the journal's record of a change of this file.
 func (t *target) change(env *Env) history.Change {
-	return history.Change{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(), Before: t.known, Made: t.made}
+	return history.Change{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(),
+		Before: t.known, Made: t.made}
 }

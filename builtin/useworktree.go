@@ -40,7 +40,8 @@ var errOthersWorktree = errors.New("a worktree shows the whole repository with i
 // enterWorktreeTool moves the scope into a worktree.
 var enterWorktreeTool = declare(Tool[enterWorktreeInput]{
 	Name: "EnterWorktree", Title: "Enter a worktree", Brief: "work on a copy of the repository, on a branch of its own",
-	OptIn: true, Enabled: hasWorktrees, Hints: Hints{Additive: true, Closed: true}, Permission: guard.ToWrite, MaxResult: 4000,
+	OptIn: true, Enabled: hasWorktrees, Hints: Hints{Additive: true, Closed: true}, Permission: guard.ToWrite,
+	MaxResult:  4000,
 	Configured: func(p *guard.Policy) bool { return !p.HasOthers() },
 	Plan: func(_ context.Context, env *Env, in enterWorktreeInput) (Plan, error) {
 		switch {
@@ -113,8 +114,9 @@ type exitWorktreeInput struct {
 // exitWorktreeTool moves the scope back.
 var exitWorktreeTool = declare(Tool[exitWorktreeInput]{
 	Name: "ExitWorktree", Title: "Leave the worktree", Brief: "leave the worktree, keeping its branch",
-	OptIn: true, Enabled: hasWorktrees, Hints: Hints{Closed: true}, Permission: guard.ToWrite, MaxResult: 4000, Uncancelable: true,
-	Refine: func(s *jsonschema.Schema) { s.Properties["keep"].Type, s.Properties["keep"].Types = "boolean", nil },
+	OptIn: true, Enabled: hasWorktrees, Hints: Hints{Closed: true}, Permission: guard.ToWrite, MaxResult: 4000,
+	Uncancelable: true,
+	Refine:       func(s *jsonschema.Schema) { s.Properties["keep"].Type, s.Properties["keep"].Types = "boolean", nil },
 	Plan: func(ctx context.Context, env *Env, in exitWorktreeInput) (Plan, error) {
 		w := env.Worktree
 		if w == nil {
@@ -129,7 +131,10 @@ var exitWorktreeTool = declare(Tool[exitWorktreeInput]{
 		}
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{effect}},
-			Run:    func(ctx context.Context) (Result, error) { return exitWorktree(ctx, env, w, effect.Discard != "") },
+			Run: func(ctx context.Context) (Result,
+				error) {
+				return exitWorktree(ctx, env, w, effect.Discard != "")
+			},
 		}, nil
 	},
 })
@@ -138,7 +143,8 @@ var exitWorktreeTool = declare(Tool[exitWorktreeInput]{
 // removed then.
 func exitWorktree(ctx context.Context, env *Env, w *Worktree, discard bool) (Result, error) {
 	report, err := w.Leave(ctx)
-	for end := time.Now().Add(leaveWait); errors.Is(err, worktree.ErrInUse) && time.Now().Before(end); report, err = w.Leave(ctx) {
+	for end := time.Now().Add(leaveWait); errors.Is(err, worktree.ErrInUse) &&
+		time.Now().Before(end); report, err = w.Leave(ctx) {
 		time.Sleep(leaveWait / 50)
 	}
 	if errors.Is(err, worktree.ErrInUse) {
@@ -157,7 +163,8 @@ func exitWorktree(ctx context.Context, env *Env, w *Worktree, discard bool) (Res
 	case report.Branch == "":
 		text += " Nothing was changed in the worktree, and it was removed."
 	default:
-		out = worktreeOutput{back, report.Branch, w.Base, report.Commit, fmt.Sprintf("git diff %.12s...%s", w.Base, report.Branch), "git merge " + report.Branch}
+		out = worktreeOutput{back, report.Branch, w.Base, report.Commit,
+			fmt.Sprintf("git diff %.12s...%s", w.Base, report.Branch), "git merge " + report.Branch}
 		text += " What was done is kept, and not merged:\n" + w.Summary()
 	}
 	return Result{Text: text, Structured: out}, errors.Join(err, w.Close())

@@ -109,14 +109,16 @@ type webFetch struct {
 
 // judge judges a hop, with its URL as the argument that rules see.
 func (f webFetch) judge(hop guard.Fetch) guard.Verdict {
-	return f.env.Policy.Judge(guard.Intent{Tool: "WebFetch", Args: map[string]any{"url": hop.URL, "prompt": f.in.Prompt, "raw": f.in.Raw}, Effects: []guard.Effect{hop}})
+	return f.env.Policy.Judge(guard.Intent{Tool: "WebFetch",
+		Args: map[string]any{"url": hop.URL, "prompt": f.in.Prompt, "raw": f.in.Raw}, Effects: []guard.Effect{hop}})
 }
 
 // may judges a hop of the call. What a person has allowed holds for the same host, unless a rule asks each time.
 func (f webFetch) may(asked bool) func(guard.Fetch) error {
 	return func(hop guard.Fetch) error {
 		v := f.judge(hop)
-		if v.Action == guard.Allow || v.Action == guard.Ask && asked && (hop == f.hop || !v.Final && hop.Port == f.hop.Port) {
+		if v.Action == guard.Allow || v.Action == guard.Ask && asked &&
+			(hop == f.hop || !v.Final && hop.Port == f.hop.Port) {
 			return nil
 		}
 		return v
@@ -134,11 +136,13 @@ func (f webFetch) run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	out := webFetchOutput{URL: f.in.URL, FinalURL: resp.URL.String(), Status: resp.Status, Cached: resp.Cached}
-	summary := fmt.Sprintf("%s %d, %s, %s", resp.URL.Host, resp.Status, count(len(resp.Body), "byte"), count(len(resp.Hops)-1, "redirect"))
+	summary := fmt.Sprintf("%s %d, %s, %s", resp.URL.Host, resp.Status, count(len(resp.Body), "byte"),
+		count(len(resp.Hops)-1, "redirect"))
 	var r Result
 	switch {
 	case resp.Redirect != nil:
-		r = Result{Text: fmt.Sprintf("%s redirects to %s (%d). Fetch it if it is what you want.\n", resp.URL, web.ShortURL(resp.Redirect), resp.Status)}
+		r = Result{Text: fmt.Sprintf("%s redirects to %s (%d). Fetch it if it is what you want.\n", resp.URL,
+			web.ShortURL(resp.Redirect), resp.Status)}
 	default:
 		r, err = f.show(ctx, resp, &out)
 	}
@@ -202,7 +206,8 @@ func head(resp *web.Response, d *web.Document, characters int) string {
 // serverError tells of an error of the server.
 func serverError(resp *web.Response, d *web.Document) Result {
 	var b strings.Builder
-	fmt.Fprintf(&b, "The server answered %s for %s.\n", strings.TrimSpace(strconv.Itoa(resp.Status)+" "+http.StatusText(resp.Status)), resp.URL)
+	fmt.Fprintf(&b, "The server answered %s for %s.\n",
+		strings.TrimSpace(strconv.Itoa(resp.Status)+" "+http.StatusText(resp.Status)), resp.URL)
 	if after := resp.Header.Get("Retry-After"); after != "" {
 		fmt.Fprintf(&b, "It asks to try again later (Retry-After: %.40q).\n", after)
 	}
@@ -258,7 +263,8 @@ func (f webFetch) image(ctx context.Context, resp *web.Response, d *web.Document
 	if err != nil {
 		return Result{}, fmt.Errorf("the image cannot be shown: %w", err)
 	}
-	return Result{Text: head(resp, d, -1) + contentMark + picture.Note + "\n", Images: images([]document.Picture{picture})}, nil
+	return Result{Text: head(resp, d, -1) + contentMark + picture.Note + "\n",
+		Images: images([]document.Picture{picture})}, nil
 }
 
 // pdf shows the first pages of a PDF, which is kept for Read.

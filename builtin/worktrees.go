@@ -38,7 +38,8 @@ func sweepWorktrees(ctx context.Context, room worktree.Room, log *slog.Logger) {
 
 // conversationTree makes a worktree for the caller's conversation, or takes one over again that the caller left and
 // kept under that name.
-func (e *Env) conversationTree(ctx context.Context, dir string, in enterWorktreeInput) (w *Worktree, again bool, err error) {
+func (e *Env) conversationTree(ctx context.Context, dir string, in enterWorktreeInput) (w *Worktree, again bool,
+	err error) {
 	room, denied := e.Runtime.worktrees, e.Policy.Commands().Denied
 	if in.Name != "" && in.Base == "" {
 		name := room.Find(func(m worktree.Meta) bool {
@@ -50,7 +51,8 @@ func (e *Env) conversationTree(ctx context.Context, dir string, in enterWorktree
 		}
 	}
 	w, err = room.Make(ctx, dir, worktree.Spec{
-		Kind: worktree.Agent, Branch: in.Name, Base: in.Base, Dirty: e.WorktreeDirty, Hidden: denied, Start: e.gitStart(), Maker: e.Principal, Owner: e.Conversation,
+		Kind: worktree.Agent, Branch: in.Name, Base: in.Base, Dirty: e.WorktreeDirty, Hidden: denied,
+		Start: e.gitStart(), Maker: e.Principal, Owner: e.Conversation,
 	})
 	return w, false, err
 }
@@ -74,14 +76,16 @@ func (e *Env) agentTree(ctx context.Context, id string) (*Worktree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return room.Make(ctx, dir.Real(), worktree.Spec{Kind: worktree.Agent, Name: name, Dirty: e.WorktreeDirty, Hidden: e.Policy.Commands().Denied, Start: e.gitStart(), Maker: e.Principal})
+	return room.Make(ctx, dir.Real(), worktree.Spec{Kind: worktree.Agent, Name: name, Dirty: e.WorktreeDirty,
+		Hidden: e.Policy.Commands().Denied, Start: e.gitStart(), Maker: e.Principal})
 }
 
 // gitStart returns how the git of the host is started that makes a worktree for the caller.
 func (e *Env) gitStart() worktree.Start {
 	paths := e.Policy.Commands().SandboxPaths()
 	return func(cmd *exec.Cmd, writable []string) error {
-		return sandbox.Policy{Writable: writable, Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown}.StartRestricted(cmd)
+		return sandbox.Policy{Writable: writable, Denied: paths.Denied, Masked: paths.Masked,
+			Shown: paths.Shown}.StartRestricted(cmd)
 	}
 }
 
@@ -116,7 +120,8 @@ func (b *Runtime) Worktree(ctx context.Context, d *WorkDir, conversation string)
 	if !d.looked {
 		w, err := b.entered.find(ctx, b.worktrees, conversation)
 		if err != nil {
-			return nil, fmt.Errorf("this conversation works in a worktree, and nothing is done elsewhere for it: %w", err)
+			return nil, fmt.Errorf("this conversation works in a worktree, and nothing is done elsewhere for it: %w",
+				err)
 		}
 		d.tree, d.looked = w, true
 	}
@@ -233,7 +238,8 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 		return done, err
 	}
 	m.Journal = env.Runtime.journal
-	call := history.Change{Principal: env.Principal, Scope: env.Scope, Tool: "try", Call: history.Call{Command: command}}
+	call := history.Change{Principal: env.Principal, Scope: env.Scope, Tool: "try",
+		Call: history.Call{Command: command}}
 	changes, err := recorded(w.Source, m)
 	var entry *history.Announced
 	if err == nil {
@@ -279,7 +285,8 @@ func writable(policy *guard.Policy, path string) error {
 	if err != nil {
 		return err
 	}
-	if v := policy.Judge(guard.Intent{Tool: "Edit", Effects: []guard.Effect{guard.Write{Path: entry}}}); v.Action == guard.Deny {
+	if v := policy.Judge(guard.Intent{Tool: "Edit",
+		Effects: []guard.Effect{guard.Write{Path: entry}}}); v.Action == guard.Deny {
 		return v
 	}
 	return nil

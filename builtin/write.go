@@ -56,7 +56,8 @@ var jsonFile = regexp.MustCompile(`(?i)\.(json[c5]?|jsonld|geojson|topojson|ipyn
 func jsonContent(given map[string]json.RawMessage) {
 	var name string
 	content := given["content"]
-	if json.Unmarshal(given["file_path"], &name) != nil || !jsonFile.MatchString(name) || len(content) == 0 || content[0] == '"' || isNull(content) {
+	if json.Unmarshal(given["file_path"], &name) != nil || !jsonFile.MatchString(name) || len(content) == 0 ||
+		content[0] == '"' || isNull(content) {
 		return
 	}
 	var text bytes.Buffer
@@ -98,7 +99,8 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 	out := changeOutput{Path: path.String(), Bytes: len(raw)}
 	if bytes.Equal(raw, t.content) {
 		t.recordRead(env, history.Blob{}, t.content)
-		return Result{Text: fmt.Sprintf("%s has this content already; nothing was written.", path), Structured: out}, nil
+		return Result{Text: fmt.Sprintf("%s has this content already; nothing was written.", path),
+			Structured: out}, nil
 	}
 	note, err := t.replace(env, raw)
 	if err != nil {
@@ -110,5 +112,6 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 	}
 	head := fmt.Sprintf("Updated %s (%s, %s)", path, count(lineCount(content), "line"), count(len(raw), "byte"))
 	diff, complete := text.Diff(path.String(), before, after, contextLines, diffLines)
-	return Result{Text: changeText(head, append(kept, notes(note)...), diff), Structured: out, Summary: plusMinus(diff, complete)}, nil
+	return Result{Text: changeText(head, append(kept, notes(note)...), diff), Structured: out,
+		Summary: plusMinus(diff, complete)}, nil
 }

@@ -48,7 +48,8 @@ func attackedTree(t *testing.T) (ws string) {
 	t.Helper()
 	top := realTemp(t)
 	ws = filepath.Join(top, "ws")
-	tree(t, top, "home/.ssh/id_rsa", "home/.claude/settings.json", "home/.bashrc", "outside/outside.txt", "ws-evil/twin.txt",
+	tree(t, top, "home/.ssh/id_rsa", "home/.claude/settings.json", "home/.bashrc", "outside/outside.txt",
+		"ws-evil/twin.txt",
 		"ws/.env", "ws/.env.example", "ws/secrets/zebra9f3.key", "ws/secrets/deep/other.txt", "ws/locked/a.txt", "ws/keep.txt", "ws/names.txt",
 		"ws/README.md", "ws/environment.md", "ws/package.json", "ws/src/main.go", "ws/src/other.go", "ws/.gitignore", "ws/ignored/x.txt",
 		"ws/.claude/settings.json", "ws/.mcp.json", "ws/.git/config", "ws/.git/hooks/", "ws/link -> .env", "ws/linkdir -> secrets",

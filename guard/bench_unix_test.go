@@ -12,7 +12,8 @@ import (
 
 // manyRules makes n rules of all kinds and forms.
 func manyRules(n int) *settings.Settings {
-	s := &settings.Settings{DefaultMode: settings.ModeAcceptEdits, Sandbox: settings.Sandbox{AutoAllowBashIfSandboxed: true}}
+	s := &settings.Settings{DefaultMode: settings.ModeAcceptEdits,
+		Sandbox: settings.Sandbox{AutoAllowBashIfSandboxed: true}}
 	forms := []string{
 		"Bash(tool%d run *)", "Bash(tool%d:*)", "Bash(tool%d x --y)", "Bash(git tool%d * --force)", "Bash(tool%d -rf *)",
 		"Read(.env%d)", "Read(*.key%d)", "Read(dir%d/**)", "Edit(src/a%d/*.gen.go)", "Read(//etc/x%d)",

@@ -44,10 +44,12 @@ func TestBeyondTheBounds(t *testing.T) {
 		{"known values, and a name elsewhere", "", "for x in a b; do echo .envrc > $x; done", contained, Allow},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			p := policy(t, ws, testRules(ws, tt.rules+"\n"), tt.hold, func(c *Config) { c.Settings.Sandbox.OnUnavailable = "allow" })
+			p := policy(t, ws, testRules(ws, tt.rules+"\n"), tt.hold,
+				func(c *Config) { c.Settings.Sandbox.OnUnavailable = "allow" })
 			v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: tt.command, Dir: resolve(t, p, ".")}}})
 			if v.Action != tt.want {
-				t.Errorf("%.80q under %q: %v by %q, want %v\n%.300s", tt.command, tt.rules, v.Action, v.Rule, tt.want, v.Error())
+				t.Errorf("%.80q under %q: %v by %q, want %v\n%.300s", tt.command, tt.rules, v.Action, v.Rule,
+					tt.want, v.Error())
 			}
 		})
 	}

@@ -113,7 +113,8 @@ func (c Commands) WritesHome() bool { return c.p.data.writesHome() }
 
 func (k *policyData) writesHome() bool {
 	return slices.ContainsFunc(slices.Concat(k.outermost(), k.files.writable), func(dir string) bool {
-		return slices.ContainsFunc(k.home.Names(), func(home string) bool { return pathname.Within(home, pathname.Slashed(dir)) })
+		return slices.ContainsFunc(k.home.Names(),
+			func(home string) bool { return pathname.Within(home, pathname.Slashed(dir)) })
 	})
 }
 
@@ -165,7 +166,8 @@ func (c Commands) MaskedFiles() []MaskedFile {
 	k := c.p.data
 	return slices.DeleteFunc(slices.Clone(k.files.masked), func(m MaskedFile) bool {
 		path := pathname.Slashed(m.Path)
-		return k.deny.Read.Match(path, false) != nil || k.ask.Read.Match(path, false) != nil || k.files.denied.MatchLeaf(path, false) != nil
+		return k.deny.Read.Match(path, false) != nil || k.ask.Read.Match(path, false) != nil ||
+			k.files.denied.MatchLeaf(path, false) != nil
 	})
 }
 
@@ -198,7 +200,8 @@ func (c Commands) Network() network {
 		sockets = topDirectories()
 	}
 	return network{
-		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), c.p.data.deny.Domains...), Private: n.AllowPrivate, Sockets: sockets, Publish: publish,
+		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), c.p.data.deny.Domains...),
+		Private: n.AllowPrivate, Sockets: sockets, Publish: publish,
 		PortRecords: c.p.data.portRecords, Asks: !n.ManagedDomainsOnly && unasked(c.p.data.mode, Ask) == Ask,
 	}
 }

@@ -167,7 +167,8 @@ func TestContainment(t *testing.T) {
 			p := policy(t, ws, set, tt.hold).For(tt.caller)
 			v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: strings.ReplaceAll(tt.command, "$TOP", top), Dir: resolve(t, p, "."), Unsandboxed: tt.out}}})
 			if v.Action != tt.want || tt.rule != "" && v.Rule != tt.rule || !strings.Contains(v.Reason, tt.reasonHas) {
-				t.Errorf("%v by %q, want %v by %q with %q\n%s", v.Action, v.Rule, tt.want, tt.rule, tt.reasonHas, v.Error())
+				t.Errorf("%v by %q, want %v by %q with %q\n%s", v.Action, v.Rule, tt.want, tt.rule,
+					tt.reasonHas, v.Error())
 			}
 			if v.Action != Allow && v.Remedy == "" {
 				t.Error("the refusal names no remedy")
@@ -180,7 +181,8 @@ func TestCommandElsewhere(t *testing.T) {
 	top, ws := workspace(t)
 	p := policy(t, ws, testRules(ws, "mode default\ndeny Read(sub/.env)"), contained)
 	sub := resolve(t, p, "sub")
-	if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "echo x > .env", Dir: sub}}}); v.Action != Deny || v.Rule != "Read(sub/.env)" {
+	if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "echo x > .env", Dir: sub}}}); v.Action != Deny ||
+		v.Rule != "Read(sub/.env)" {
 		t.Errorf("in sub: %s", v.Error())
 	}
 	if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "cat .env", Dir: Path{}}}}); v.Action != Deny {

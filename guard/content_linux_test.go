@@ -60,7 +60,8 @@ func TestContent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if info.Name() != opened.Name() || info.Size() != opened.Size() || info.Mode() != opened.Mode() || !info.ModTime().Equal(opened.ModTime()) || info.IsDir() {
+			if info.Name() != opened.Name() || info.Size() != opened.Size() || info.Mode() != opened.Mode() ||
+				!info.ModTime().Equal(opened.ModTime()) || info.IsDir() {
 				t.Errorf("%v %v %v, want %v", info.Name(), info.Mode(), info.ModTime(), opened)
 			}
 			mine, _ := realpath.Identify(info)

@@ -34,7 +34,8 @@ func controlNames(cfg Config, bounds []pathname.Place) []string {
 			continue // all of it is the caller's own
 		}
 		for _, name := range []string{"settings.json", "settings.local.json"} {
-			names = append(names, filepath.Join(b.Given, ".claude", name), filepath.Join(b.Given, ".toolhost", "toolhost"+name[len("settings"):]))
+			names = append(names, filepath.Join(b.Given, ".claude", name),
+				filepath.Join(b.Given, ".toolhost", "toolhost"+name[len("settings"):]))
 		}
 		names = append(names, filepath.Join(b.Given, ".toolhost"))
 	}

@@ -14,13 +14,15 @@ import (
 // TestControl asks of files that the host obeys or writes, by their own names and by the links and directories that lead to them.
 func TestControl(t *testing.T) {
 	top, ws := workspace(t)
-	tree(t, top, "ws/dot/user.json", "ws/dot/other.txt", "home/.claude/settings.json -> "+ws+"/middle", "ws/middle -> dot/user.json", "ws/hardsettings = ws/dot/user.json",
+	tree(t, top, "ws/dot/user.json", "ws/dot/other.txt", "home/.claude/settings.json -> "+ws+"/middle",
+		"ws/middle -> dot/user.json", "ws/hardsettings = ws/dot/user.json",
 		"ws/v1/conf/f.json", "ws/v1/plain.txt", "ws/now -> v1", "given.json -> ws/now/conf/f.json", "ws/logs/audit.jsonl", "ws/logs/audit.jsonl.7", "ws/logs/audit.jsonl.x", "ws/logs/f",
 		"ws/hardlog = ws/logs/audit.jsonl", "later.json -> ws/new/later.json")
 	set := testRules(ws, "mode bypassPermissions")
 	set.Sandbox.OnUnavailable = settings.OnFailureAllow // else commands are refused where files of the host's own lie in the root
 	p := policy(t, ws, set, uncontained, func(c *Config) {
-		c.RuleFiles = []string{filepath.Join(top, "home/.claude/settings.json"), filepath.Join(top, "given.json"), filepath.Join(top, "later.json")}
+		c.RuleFiles = []string{filepath.Join(top, "home/.claude/settings.json"), filepath.Join(top, "given.json"),
+			filepath.Join(top, "later.json")}
 		c.OwnFiles = []string{filepath.Join(ws, "logs/audit.jsonl")}
 	})
 	for _, tt := range []struct {
@@ -58,17 +60,20 @@ func TestControl(t *testing.T) {
 			t.Errorf("%s: %v, want %v: %s", command, v.Action, want, v.Reason)
 		}
 	}
-	for name, planted := range map[string]bool{"now/conf/f.json": true, "v1/conf/f.json": false, "middle": true, "../given.json": true, "none/at/all": false} {
+	for name, planted := range map[string]bool{"now/conf/f.json": true, "v1/conf/f.json": false, "middle": true,
+		"../given.json": true, "none/at/all": false} {
 		if err := p.PlantedLink(filepath.Join(ws, name)); (err != nil) != planted {
 			t.Errorf("PlantedLink(%s) = %v", name, err)
 		}
 	}
 	tree(t, top, "rootlink -> ws")
 	linked := policy(t, filepath.Join(top, "rootlink"), set)
-	if err := linked.PlantedLink(filepath.Join(top, "rootlink", "logs/audit.jsonl")); err != nil || !linked.Exposed(filepath.Join(top, "rootlink", "logs/audit.jsonl")) {
+	if err := linked.PlantedLink(filepath.Join(top, "rootlink", "logs/audit.jsonl")); err != nil ||
+		!linked.Exposed(filepath.Join(top, "rootlink", "logs/audit.jsonl")) {
 		t.Errorf("a root that is itself a link: %v", err)
 	}
-	if hidden := p.Hidden(filepath.Join(ws, "logs/audit.jsonl"), false); !hidden || p.Hidden(filepath.Join(ws, "logs/f"), false) || !p.Hidden(filepath.Join(ws, "logs/audit.jsonl.7"), false) {
+	if hidden := p.Hidden(filepath.Join(ws, "logs/audit.jsonl"), false); !hidden ||
+		p.Hidden(filepath.Join(ws, "logs/f"), false) || !p.Hidden(filepath.Join(ws, "logs/audit.jsonl.7"), false) {
 		t.Error("searches see the log, or not what is beside it")
 	}
 	before := p.Commands().ControlPaths(true)

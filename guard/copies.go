@@ -53,7 +53,8 @@ func placesOf(places []pathname.Place) (dirs []string) {
 
 // original refuses writes to the places that a worktree was made of.
 func (j *judge) original(t *target) (Part, bool) {
-	if t.access != writing || !j.data.originals.Hold(t.given) && !j.data.originals.Hold(t.real) || j.data.inside.Hold(t.real) {
+	if t.access != writing || !j.data.originals.Hold(t.given) && !j.data.originals.Hold(t.real) ||
+		j.data.inside.Hold(t.real) {
 		return Part{}, false
 	}
 	part := t.part(Deny, RuleBoundary, "This conversation works in a worktree. Until it leaves that, other directories can only be read: "+t.path.given+".",
@@ -72,7 +73,8 @@ func (c *SandboxPaths) holdOriginals(k *policyData) {
 		c.ReadOnly, c.Originals = append(c.ReadOnly, dir), append(c.Originals, dir)
 		there := SandboxPaths{Writable: c.Writable}
 		there.walk(k, dir, true)
-		c.Denied, c.Masked, c.Shown = append(c.Denied, there.Denied...), append(c.Masked, there.Masked...), append(c.Shown, there.Shown...)
+		c.Denied, c.Masked, c.Shown = append(c.Denied, there.Denied...), append(c.Masked,
+			there.Masked...), append(c.Shown, there.Shown...)
 	}
 }
 

@@ -17,7 +17,8 @@ func TestRulesOfCopies(t *testing.T) {
 	home, repo := filepath.Join(dir, "home"), filepath.Join(dir, "home", "repo")
 	tree := filepath.Join(dir, "state", "worktrees", "agent-1", "tree")
 	other := filepath.Join(dir, "other")
-	for _, name := range []string{filepath.Join(repo, "sub"), filepath.Join(tree, "sub"), filepath.Join(tree, "b"), other} {
+	for _, name := range []string{filepath.Join(repo, "sub"), filepath.Join(tree, "sub"),
+		filepath.Join(tree, "b"), other} {
 		if err := os.MkdirAll(name, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,8 @@ func TestRulesOfCopies(t *testing.T) {
 		if tt.part {
 			roots = []string{filepath.Join(repo, "sub")}
 		}
-		p, err := New(Config{Roots: []string{tree}, Copy: tree, CopyOf: repo, Originals: roots, Home: home, StateDir: filepath.Join(dir, "state"), Settings: set})
+		p, err := New(Config{Roots: []string{tree}, Copy: tree, CopyOf: repo, Originals: roots, Home: home,
+			StateDir: filepath.Join(dir, "state"), Settings: set})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,8 @@ func (in Intent) Describe(v Verdict) Description {
 	for _, p := range v.Parts {
 		whole := d.Text != "" && p.What == "run "+d.Text
 		if !whole && !slices.ContainsFunc(d.Items, func(i Item) bool { return i.judged == p.What || i.What == p.What }) {
-			d.Items = append(d.Items, Item{What: p.What, Action: p.Action, Rule: p.Rule, Source: p.Source, Reason: p.Reason, danger: dangerOf(p.What)})
+			d.Items = append(d.Items, Item{What: p.What, Action: p.Action, Rule: p.Rule, Source: p.Source,
+				Reason: p.Reason, danger: dangerOf(p.What)})
 		}
 	}
 	return d
@@ -175,7 +176,8 @@ func (e Exec) describe() Description {
 		d.Items = []Item{{What: "run " + e.Text, danger: unknown}}
 	}
 	if len(a.Undecidable) > 0 {
-		d.Notes = append(d.Notes, "not all that it does is known before it runs ("+strings.Join(a.Undecidable, "; ")+")")
+		d.Notes = append(d.Notes, "not all that it does is known before it runs ("+
+			strings.Join(a.Undecidable, "; ")+")")
 	}
 	return d
 }
@@ -278,7 +280,8 @@ func dangerOfCommand(s command.Simple) danger {
 	if s.Name == "git" && slices.Contains(words, "push") {
 		d = max(d, reaches)
 	}
-	if slices.Contains(words, "-delete") || s.Name == "git" && (slices.Contains(words, "clean") || slices.Contains(words, "--hard")) {
+	if slices.Contains(words, "-delete") || s.Name == "git" &&
+		(slices.Contains(words, "clean") || slices.Contains(words, "--hard")) {
 		d = max(d, deletes)
 	}
 	name, _, _ := strings.Cut(s.Name, ".") // mkfs.ext4

@@ -117,13 +117,15 @@ func (j Judgment) Decide(s Subject) {
 	}
 	switch {
 	case r != nil && r.Spec == "":
-		j.judge.add(Part{What: s.What, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows the tool."})
+		j.judge.add(Part{What: s.What, Action: Allow, Rule: r.Text, Source: r.Source,
+			Reason: "A rule allows the tool."})
 	case r != nil:
 		j.judge.add(Part{What: s.What, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."})
 	case j.judge.data.mode == settings.ModeBypass:
 		j.judge.add(j.judge.modePart(s.What, Allow, "This mode asks for nothing that no rule denies."))
 	default:
-		p := Part{What: s.What, Action: Ask, Rule: modeRule(j.judge.data.mode), Source: builtIn, Reason: "No rule allows to " + s.What + ".", Remedy: stopAndAsk, personCommand: allowCommand(s.Rule)}
+		p := Part{What: s.What, Action: Ask, Rule: modeRule(j.judge.data.mode), Source: builtIn,
+			Reason: "No rule allows to " + s.What + ".", Remedy: stopAndAsk, personCommand: allowCommand(s.Rule)}
 		if s.Form == j.judge.in.Tool && s.Matches == nil {
 			p.Reason = "No rule allows the tool " + s.Form + "."
 		}

@@ -28,8 +28,10 @@ func (c CallTool) Judge(j Judgment) {
 	if c.Reads == "resource" {
 		s.Form, s.Rule = "mcp__"+c.Server+"__", "mcp__"+c.Server
 	}
-	if data := j.judge.data; c.Reads != "" && c.Listed && j.strict(data.deny, s) == nil && j.strict(data.ask, s) == nil {
-		j.Add(Part{What: s.What, Action: Allow, Source: builtIn, Reason: "The server lists it, and no rule is against it."})
+	if data := j.judge.data; c.Reads != "" && c.Listed && j.strict(data.deny, s) == nil &&
+		j.strict(data.ask, s) == nil {
+		j.Add(Part{What: s.What, Action: Allow, Source: builtIn,
+			Reason: "The server lists it, and no rule is against it."})
 		return
 	}
 	j.Decide(s)

@@ -63,7 +63,8 @@ func (e Exec) analysis() *command.Analysis {
 // Judge implements [Effect].
 func (e Exec) Judge(j Judgment) {
 	if c := j.judge.in.Command(); c == nil || *c != e { // other checks of the command would see a different one
-		j.judge.add(Part{What: "run " + e.Text, Action: Deny, Source: builtIn, Final: true, Reason: "A call runs one command at most.", Remedy: "This is a defect of the tool; report it."})
+		j.judge.add(Part{What: "run " + e.Text, Action: Deny, Source: builtIn, Final: true,
+			Reason: "A call runs one command at most.", Remedy: "This is a defect of the tool; report it."})
 		return
 	}
 	j.judge.exec = &e

@@ -86,7 +86,8 @@ func asciiHost(host string) (string, error) {
 	}
 	last := ascii[strings.LastIndexByte(ascii, '.')+1:]
 	_, isAddress := netip.ParseAddr(ascii)
-	if _, number := strconv.ParseUint(last, 0, 64); isAddress != nil && (number == nil || strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x")) {
+	if _, number := strconv.ParseUint(last, 0, 64); isAddress != nil &&
+		(number == nil || strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x")) {
 		return "", fmt.Errorf("url: %q is an address in an unusual form; write it as 192.0.2.1", host)
 	}
 	return ascii, nil
@@ -106,9 +107,10 @@ func (e Fetch) Judge(j Judgment) {
 		return
 	}
 	s := Subject{
-		What: "fetch " + e.URL, Form: "WebFetch", ReadOnly: true, Rule: "WebFetch(domain:" + e.Host + ")", AlwaysAllow: true,
-		Matches: e.matches,
-		loosely: func(specifier string) bool { return pathname.Text(domainOf(specifier), e.Host) },
+		What: "fetch " + e.URL, Form: "WebFetch", ReadOnly: true, Rule: "WebFetch(domain:" + e.Host + ")",
+		AlwaysAllow: true,
+		Matches:     e.matches,
+		loosely:     func(specifier string) bool { return pathname.Text(domainOf(specifier), e.Host) },
 	}
 	data := j.judge.data
 	if r := e.listed(data.sandbox.Network.DeniedDomains); r != nil {
@@ -120,7 +122,8 @@ func (e Fetch) Judge(j Judgment) {
 		allowed = &settings.Entry{File: builtIn}
 	}
 	if allowed != nil && j.strict(data.deny, s) == nil && j.strict(data.ask, s) == nil {
-		p := Part{What: s.What, Action: Allow, Rule: "sandbox.network.allowedDomains", Source: allowed.Where(), Reason: "The settings allow the host."}
+		p := Part{What: s.What, Action: Allow, Rule: "sandbox.network.allowedDomains", Source: allowed.Where(),
+			Reason: "The settings allow the host."}
 		if e.Own {
 			p.Rule, p.Reason = ruleOwnPort, "A task of this caller listens there."
 		}
@@ -128,9 +131,11 @@ func (e Fetch) Judge(j Judgment) {
 	} else {
 		j.Decide(s)
 	}
-	if !e.Own && !slices.Contains(usualPorts, e.Port) && data.mode != settings.ModeBypass && !data.web.opened(e.Host, e.Port) {
+	if !e.Own && !slices.Contains(usualPorts, e.Port) && data.mode != settings.ModeBypass &&
+		!data.web.opened(e.Host, e.Port) {
 		j.Add(Part{What: s.What, Action: Ask, Rule: rulePort, Source: builtIn, Final: true, Reason: "Port " + e.Port + " is not a usual port of web pages.",
-			Remedy: "A person can agree, or add " + strconv.Quote(e.Host+":"+e.Port) + " to web.allowPrivate of the user settings."})
+			Remedy: "A person can agree, or add " + strconv.Quote(e.Host+":"+e.Port) +
+				" to web.allowPrivate of the user settings."})
 	}
 }
 

@@ -11,7 +11,8 @@ type RunAgent struct {
 
 // Judge implements [Effect]. In plan mode the agent is in that mode too.
 func (a RunAgent) Judge(j Judgment) {
-	s := Subject{What: "run the agent " + a.Type, Form: "Agent", Matches: func(spec string) bool { return strings.EqualFold(spec, a.Type) }}
+	s := Subject{What: "run the agent " + a.Type, Form: "Agent",
+		Matches: func(spec string) bool { return strings.EqualFold(spec, a.Type) }}
 	for _, strict := range []struct {
 		rules  ruleList
 		action Action
@@ -21,7 +22,8 @@ func (a RunAgent) Judge(j Judgment) {
 			return
 		}
 	}
-	j.judge.add(Part{What: s.What, Action: Allow, Source: builtIn, Reason: "The rules that hold for the caller hold for what it does."})
+	j.judge.add(Part{What: s.What, Action: Allow, Source: builtIn,
+		Reason: "The rules that hold for the caller hold for what it does."})
 }
 
 // Permission implements [Effect].

@@ -11,13 +11,15 @@ type UseWorktree struct {
 
 // Judge implements [Effect]. Changes in a worktree are never discarded without a person's approval.
 func (u UseWorktree) Judge(j Judgment) {
-	p := Part{What: u.summary(), Action: Allow, Source: builtIn, Reason: "A worktree is a copy, and what was changed in one is kept on its branch."}
+	p := Part{What: u.summary(), Action: Allow, Source: builtIn,
+		Reason: "A worktree is a copy, and what was changed in one is kept on its branch."}
 	switch {
 	case j.judge.data.mode == settings.ModePlan:
 		p = j.judge.planPart(p.What)
 	case u.Discard != "":
 		p.Action, p.Rule, p.Final = Ask, ruleDiscard, true
-		p.Reason, p.Remedy = "The worktree holds work that is on no other branch: "+u.Discard+".", "Leave with keep: true, which commits the work and keeps its branch."
+		p.Reason, p.Remedy = "The worktree holds work that is on no other branch: "+u.Discard+
+			".", "Leave with keep: true, which commits the work and keeps its branch."
 	}
 	j.judge.add(p)
 }

@@ -45,13 +45,15 @@ func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 		if len(words) == 0 {
 			words = []string{e.Path}
 		}
-		return ExecFinding{Words: words, Source: builtIn, Rule: RuleUnreadable, Reason: "it cannot be looked at before it starts: " + e.Unreadable.Error()}
+		return ExecFinding{Words: words, Source: builtIn, Rule: RuleUnreadable,
+			Reason: "it cannot be looked at before it starts: " + e.Unreadable.Error()}
 	}
 	for _, list := range []ruleList{k.deny, k.ask} {
 		var undecided *ExecFinding
 		undecide := func(words []string, r *rules.Rule, reason string) {
 			if undecided == nil {
-				undecided = &ExecFinding{Action: unasked(k.mode, Ask), Words: words, Rule: r.Text, Source: r.Source, Reason: reason}
+				undecided = &ExecFinding{Action: unasked(k.mode, Ask), Words: words, Rule: r.Text, Source: r.Source,
+					Reason: reason}
 			}
 		}
 		for _, s := range id.commands() {
@@ -65,7 +67,8 @@ func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 			}
 		}
 		if name := id.hides(list.Commands.Programs()); name != "" {
-			undecide(e.Args, list.Commands.About(name), "it can start its own "+name+", and its arguments do not tell whether it does")
+			undecide(e.Args, list.Commands.About(name), "it can start its own "+name+
+				", and its arguments do not tell whether it does")
 		}
 		if undecided != nil {
 			return *undecided
@@ -74,7 +77,8 @@ func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 	if e.Cut {
 		for _, words := range all {
 			if deny.Further(words) || ask.Further(words) {
-				return ExecFinding{Words: words, Source: builtIn, Rule: RuleUnreadable, Reason: "it has more arguments than are read, and a rule may match them: give it fewer, as by xargs -n"}
+				return ExecFinding{Words: words, Source: builtIn, Rule: RuleUnreadable,
+					Reason: "it has more arguments than are read, and a rule may match them: give it fewer, as by xargs -n"}
 			}
 		}
 	}

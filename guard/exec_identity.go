@@ -27,7 +27,8 @@ type execTable struct {
 
 // execKnown reads the table once.
 var execKnown = sync.OnceValue(func() execTable {
-	t := execTable{scripts: map[string]string{}, parts: map[string]string{}, applets: map[string]bool{}, runs: map[string][]string{}}
+	t := execTable{scripts: map[string]string{}, parts: map[string]string{}, applets: map[string]bool{},
+		runs: map[string][]string{}}
 	for line := range strings.Lines(execPrograms) {
 		switch f := strings.Fields(line); {
 		case len(f) == 3 && f[0] == "script":
@@ -160,7 +161,8 @@ func (id *identity) script(ends []string, words []string) {
 			continue
 		}
 		id.operand(w, words[i+1:], first)
-		if first = false; i == 1 || before == "--" || !strings.HasPrefix(before, "-") && !strings.HasPrefix(before, "+") || strings.Contains(before, "=") {
+		if first = false; i == 1 || before == "--" || !strings.HasPrefix(before, "-") &&
+			!strings.HasPrefix(before, "+") || strings.Contains(before, "=") {
 			return
 		}
 	}

@@ -62,8 +62,10 @@ var installed = &installation{dirs: programDirs}
 
 // programDirs are the directories of programs.
 func programDirs() []string {
-	dirs := append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-	return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(dirs))), func(dir string) bool { return !filepath.IsAbs(dir) })
+	dirs := append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin",
+		"/sbin", "/bin")
+	return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(dirs))),
+		func(dir string) bool { return !filepath.IsAbs(dir) })
 }
 
 // namesOf returns the names under which a file is installed; none if it is not an installed program.
@@ -158,7 +160,8 @@ func (in *installation) same(f sandbox.ExecFile, p program) bool {
 	if !ok {
 		return false
 	}
-	other, ok := in.hash(sandbox.ExecFile{Handle: file, Dev: p.id.Device, Inode: p.id.Inode, Size: info.Size(), Ctime: info.ModTime()})
+	other, ok := in.hash(sandbox.ExecFile{Handle: file, Dev: p.id.Device, Inode: p.id.Inode, Size: info.Size(),
+		Ctime: info.ModTime()})
 	return ok && sum == other
 }
 

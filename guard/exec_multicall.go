@@ -46,7 +46,8 @@ func (id *identity) multiCall(i int, names, args []string) {
 		return
 	}
 	words := slices.Clone(args)
-	if words[0] = called; !isMultiCall(called) && slices.ContainsFunc(names, isMultiCall) && !command.Known(called) && !slices.Contains(own, called) {
+	if words[0] = called; !isMultiCall(called) && slices.ContainsFunc(names, isMultiCall) && !command.Known(called) &&
+		!slices.Contains(own, called) {
 		words[0] = "busybox" // a copy of it by a name that is no program's
 	}
 	for len(words) > 1 && isMultiCall(words[0]) {

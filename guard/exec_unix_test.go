@@ -50,7 +50,8 @@ func newMachine(t *testing.T) machine {
 func (m machine) write(name, content string) {
 	m.t.Helper()
 	path := filepath.Join(m.dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o700)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+		os.WriteFile(path, []byte(content), 0o700)); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -87,7 +88,8 @@ func (m machine) open(name string) (sandbox.ExecFile, error) {
 	}
 	info, err := f.Stat()
 	id, _ := realpath.Identify(info)
-	return sandbox.ExecFile{Name: real, Handle: f, Dev: id.Device, Inode: id.Inode, Size: info.Size(), Ctime: info.ModTime()}, err
+	return sandbox.ExecFile{Name: real, Handle: f, Dev: id.Device, Inode: id.Inode, Size: info.Size(),
+		Ctime: info.ModTime()}, err
 }
 
 // attempt is the start of the programs named before a "|", with the arguments after it.
@@ -130,16 +132,20 @@ func TestJudgeExec(t *testing.T) {
 			"bin/rm | rm x", "bin/rm |", "bin/rm | harmless x", "ws/copy | copy x", "ws/copy | ls", "ws/link | link x", "ws/deep | ls x", "ws/hard | hard x",
 			"bin/ls | rm x", "bin/busybox | busybox rm x", "ws/many | many rm x", "bin/busybox | rm x",
 			"ws/script bin/rm | script x", "lib/ld.so bin/rm | ld.so bin/rm x", "lib/ld.so ws/copy | ld.so --preload x ws/copy y",
-		}, nil, []string{"bin/ls | ls rm", "ws/changed | changed x", "bin/busybox | cat rm", "bin/node | node --flag build.js rm", "bin/shim-a | rmdir x"}},
+		}, nil, []string{"bin/ls | ls rm", "ws/changed | changed x", "bin/busybox | cat rm",
+			"bin/node | node --flag build.js rm", "bin/shim-a | rmdir x"}},
 		{"Bash(git push:*)", []string{
 			"bin/git | git push", "bin/git | git -C dir push origin", "bin/git | git -c a.b=c --no-pager push", "ws/git-copy | g push", "bin/ls | git-push origin",
-		}, []string{"bin/git | git pull", "bin/git | git -C push status", "bin/git | git -C push --version", "bin/git | git -C push", "bin/git | git commit -m push", "ws/git-copy | g pull"}, []string{"bin/ls | ls git push"}},
+		}, []string{"bin/git | git pull", "bin/git | git -C push status", "bin/git | git -C push --version",
+			"bin/git | git -C push", "bin/git | git commit -m push", "ws/git-copy | g pull"}, []string{"bin/ls | ls git push"}},
 		{"Bash(npm publish:*)", []string{
 			"bin/npm bin/env | npm publish", "bin/node | node " + m.dir + "/bin/npm publish", "bin/node | node lib/npm/bin/npm-cli.js publish x", "bin/node | node --title x ws/tool.js publish",
 			"bin/node | node --harmony ws/tool.js --silent publish",
-		}, []string{"bin/npm bin/env | npm install publish", "bin/node | node bin/npm test"}, []string{"bin/node | node ws/build.js publish", "bin/node | node -e npm publish"}},
+		}, []string{"bin/npm bin/env | npm install publish", "bin/node | node bin/npm test"},
+			[]string{"bin/node | node ws/build.js publish", "bin/node | node -e npm publish"}},
 		{"Bash(pip install:*)", []string{"bin/python3 | python3 -m pip install x", "bin/python3.12 | python3.12 -Im pip install x", "bin/python3 | python3 ws/pip install x", "bin/python3 | python3 -W ignore ws/pip/__main__.py install"},
-			[]string{"bin/python3 | python3 -m pip list"}, []string{"bin/python3 | python3 ws/build.js -m pip install", "bin/python3 | python3 -m http.server"}},
+			[]string{"bin/python3 | python3 -m pip list"},
+			[]string{"bin/python3 | python3 ws/build.js -m pip install", "bin/python3 | python3 -m http.server"}},
 		{"Bash(python3:*)", []string{"bin/python3.12 | python3.12 x", "bin/python3 | python3 x"}, nil, nil},
 		{"Bash(pkill:*)", []string{"bin/pkill | pkill x", "bin/pgrep | pkill x"}, nil, []string{"bin/pgrep | pgrep x", "ws/kill | kill x"}},
 		{"Bash(shred:*)", []string{"bin/shred | shred x", "bin/busybox | busybox shred x"}, nil, []string{"bin/cat | cat x", "bin/busybox | busybox cat x"}},
@@ -155,7 +161,8 @@ func TestJudgeExec(t *testing.T) {
 				for _, line := range lines {
 					got := p.Commands().JudgeExec(m.attempt(line))
 					if got.Action != want || got.Confirm != confirm || want != Allow && got.Rule != tt.rule {
-						t.Errorf("%s%s: %s: %v by %q, confirm: %v; want %v, confirm: %v", kind, tt.rule, line, got.Action, got.Rule, got.Confirm, want, confirm)
+						t.Errorf("%s%s: %s: %v by %q, confirm: %v; want %v, confirm: %v", kind, tt.rule, line,
+							got.Action, got.Rule, got.Confirm, want, confirm)
 					}
 				}
 			}
@@ -236,7 +243,8 @@ func TestJudgeExecThatCannotBeRead(t *testing.T) {
 	if (ExecFinding{}).Action != Deny {
 		t.Error("the zero finding does not refuse")
 	}
-	if got := p.Refusing(errors.New("broken")).Commands().JudgeExec(m.attempt("bin/ls | ls")); got.Action != Deny || got.Rule != RuleSettings {
+	if got := p.Refusing(errors.New("broken")).Commands().JudgeExec(m.attempt("bin/ls | ls")); got.Action != Deny ||
+		got.Rule != RuleSettings {
 		t.Errorf("rules that cannot be read: %+v", got)
 	}
 }
@@ -259,7 +267,8 @@ func TestExecGrants(t *testing.T) {
 	} {
 		args := strings.Fields(tt.args)
 		finding := ExecFinding{Action: Ask, Rule: "Bash(git push:*)", Words: args}
-		covers := slices.ContainsFunc(p.Commands().ExecGrants(Exec{Text: tt.text}), func(g ExecGrant) bool { return g.Covers(finding, args) })
+		covers := slices.ContainsFunc(p.Commands().ExecGrants(Exec{Text: tt.text}),
+			func(g ExecGrant) bool { return g.Covers(finding, args) })
 		if covers != tt.want {
 			t.Errorf("%q covers %q: %v, want %v", tt.text, tt.args, covers, tt.want)
 		}
@@ -282,7 +291,9 @@ func BenchmarkJudgeExec(b *testing.B) {
 		defer f.Close()
 		info, _ := f.Stat()
 		id, _ := realpath.Identify(info)
-		e := &sandbox.Exec{Path: args[0], Args: args, Dir: "/", Files: []sandbox.ExecFile{{Name: real, Handle: f, Dev: id.Device, Inode: id.Inode, Size: info.Size(), Ctime: info.ModTime()}}}
+		e := &sandbox.Exec{Path: args[0], Args: args, Dir: "/",
+			Files: []sandbox.ExecFile{{Name: real, Handle: f, Dev: id.Device, Inode: id.Inode, Size: info.Size(),
+				Ctime: info.ModTime()}}}
 		b.Run(filepath.Base(args[0]), func(b *testing.B) {
 			for b.Loop() {
 				p.Commands().JudgeExec(e)

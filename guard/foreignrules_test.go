@@ -16,7 +16,8 @@ const longTool = "mcp__s__a-name-that-is-much-longer-than-what-models-take-in-a-
 // ruled returns a policy with one rule.
 func ruled(t *testing.T, list, rule string) *guard.Policy {
 	t.Helper()
-	set, entry := &settings.Settings{DefaultMode: settings.ModeDefault}, []settings.Entry{{Text: rule, File: "f", Line: 1}}
+	set, entry := &settings.Settings{DefaultMode: settings.ModeDefault}, []settings.Entry{{Text: rule,
+		File: "f", Line: 1}}
 	switch list {
 	case "deny":
 		set.Deny = entry
@@ -33,7 +34,8 @@ func ruled(t *testing.T, list, rule string) *guard.Policy {
 }
 
 func judged(p *guard.Policy, tool string, args map[string]any) guard.Action {
-	return p.Judge(guard.Intent{Tool: tool, Args: args, Effects: []guard.Effect{guard.CallTool{Server: "s", Tool: "t"}}}).Action
+	return p.Judge(guard.Intent{Tool: tool, Args: args,
+		Effects: []guard.Effect{guard.CallTool{Server: "s", Tool: "t"}}}).Action
 }
 
 // TestForeignNames: a rule that takes rights away holds by each name of a tool, and one that gives them by its own name.
@@ -160,11 +162,13 @@ func TestForeignRuleWarnings(t *testing.T) {
 		"mcp__s__t": "", "mcp__s": "", "mcp__s__*": "", "mcp__toolhost__mcp__s__t": "", "mcp__toolhost__Read": "", "mcp__toolhost__*": "", "mcp__s__t(path:x)": "",
 		"mcp__s__t(x)": "names no parameter", "mcp__s__t(:x)": "names no parameter", "mcp__a, mcp__b": "is not a rule", "mcp__s__t(path:)": "names no parameter",
 	} {
-		if got := strings.Join(ruled(t, "deny", rule).Warnings(), "\n"); (got == "") != (want == "") || !strings.Contains(got, want) {
+		if got := strings.Join(ruled(t, "deny", rule).Warnings(), "\n"); (got == "") != (want == "") ||
+			!strings.Contains(got, want) {
 			t.Errorf("deny %s: %q, want %q", rule, got, want)
 		}
 	}
-	if got := strings.Join(ruled(t, "allow", "mcp__s__t(path:x)").Warnings(), "\n"); !strings.Contains(got, "allows nothing") {
+	if got := strings.Join(ruled(t, "allow", "mcp__s__t(path:x)").Warnings(), "\n"); !strings.Contains(got,
+		"allows nothing") {
 		t.Errorf("an allow on a parameter: %q", got)
 	}
 }
@@ -181,18 +185,22 @@ func TestIdleRules(t *testing.T) {
 		{"ask", "mcp__gone__get", "no server \"gone\" is configured"}, {"deny", "mcp__toolhost__mcp__s__set", "matches no known tool"}, {"deny", "mcp__toolhost__mcp__gone", "no server"},
 		{"allow", alias.Listed(longTool), "needs the full name, " + longTool}, {"allow", "mcp__toolhost__mcp__s__get", "did you mean mcp__s__get?"},
 	} {
-		got := strings.Join(ruled(t, tt.list, tt.rule).IdleRules(tools, served, func(s string) bool { return s == "late" }), "\n")
-		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || got != "" && !strings.HasPrefix(got, "f:1: permissions."+tt.list) {
+		got := strings.Join(ruled(t, tt.list, tt.rule).IdleRules(tools, served,
+			func(s string) bool { return s == "late" }), "\n")
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || got != "" &&
+			!strings.HasPrefix(got, "f:1: permissions."+tt.list) {
 			t.Errorf("%s %s: %q, want %q", tt.list, tt.rule, got, tt.want)
 		}
 	}
 	p, err := guard.New(guard.Config{Roots: []string{t.TempDir()}, Settings: &settings.Settings{
-		Deny: []settings.Entry{{Text: "mcp__github__delete", Client: true}, {Text: "mcp__lat__x", Client: true}, {Text: "mcp__s__gett", Client: true}},
+		Deny: []settings.Entry{{Text: "mcp__github__delete", Client: true}, {Text: "mcp__lat__x", Client: true},
+			{Text: "mcp__s__gett", Client: true}},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := p.IdleRules(tools, served, func(string) bool { return false }); len(got) != 2 || strings.Contains(strings.Join(got, ""), "github") {
+	if got := p.IdleRules(tools, served, func(string) bool { return false }); len(got) != 2 ||
+		strings.Contains(strings.Join(got, ""), "github") {
 		t.Errorf("rules for servers of Claude Code itself: %q", got)
 	}
 }

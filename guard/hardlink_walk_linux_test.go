@@ -41,7 +41,8 @@ func TestWalk(t *testing.T) {
 		name string
 		top  string
 		left int
-	}{{"all", dir, 1000}, {"a file", filepath.Join(dir, "d1/other0"), 10}, {"a link", filepath.Join(dir, "d1/around"), 10}, {"nothing", dir + "/gone", 10}} {
+	}{{"all", dir, 1000}, {"a file", filepath.Join(dir, "d1/other0"), 10}, {"a link", filepath.Join(dir, "d1/around"),
+		10}, {"nothing", dir + "/gone", 10}} {
 		got, want := map[string]realpath.ID{}, map[string]realpath.ID{}
 		s := &linkNames{left: tt.left}
 		s.walk(tt.top, func(name string, id realpath.ID) { got[name] = id })

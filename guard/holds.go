@@ -54,7 +54,8 @@ func BuiltinRules(set *settings.Settings) (warnings []string) {
 		spec, ok := strings.CutPrefix(e.Text, "Bash(")
 		words := strings.FieldsFunc(spec, func(r rune) bool { return strings.ContainsRune(" :*)", r) })
 		if ok && len(words) > 0 && command.IsBuiltin(words[0]) {
-			warnings = append(warnings, e.Where()+": the rule "+e.Text+" is about a builtin of the shell: it holds for the text of a command, and for a program of that name, not for a name in a variable")
+			warnings = append(warnings, e.Where()+": the rule "+e.Text+
+				" is about a builtin of the shell: it holds for the text of a command, and for a program of that name, not for a name in a variable")
 		}
 	}
 	return warnings

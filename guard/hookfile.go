@@ -21,7 +21,8 @@ const inProject = "/.hook-project"
 // projectRef matches references to the project's directory in the text of a hook, and to the directory that it starts
 // in.
 var projectRef = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\$CLAUDE_PROJECT_DIR\b|\$\{CLAUDE_PROJECT_DIR(:?[-?][^}$` + "`" + `"]*)?\}|\$PWD\b|\$\{PWD\}|\$\(pwd\)`)
+	return regexp.MustCompile(`\$CLAUDE_PROJECT_DIR\b|\$\{CLAUDE_PROJECT_DIR(:?[-?][^}$` + "`" +
+		`"]*)?\}|\$PWD\b|\$\{PWD\}|\$\(pwd\)`)
 })
 
 // homeRef matches references to the home directory at the beginning of a word.
@@ -97,7 +98,8 @@ func (t *hostLine) hookFiles() (held []pathname.Place) {
 		runs = runs || s.Name == "." || s.Name == "source"
 		_, launches := launchers[programName(s.Name)]
 		for i, w := range s.Args {
-			own := add(w, dirs, i == 0 || runs || launches && i > 1 && filepath.Ext(w.Text) != "" && s.Args[1].Text == "run")
+			own := add(w, dirs, i == 0 || runs || launches && i > 1 && filepath.Ext(w.Text) != "" &&
+				s.Args[1].Text == "run")
 			runs = runs || own && i == 0
 		}
 	}
@@ -146,7 +148,8 @@ func (k *policyData) hookOutputs(set *settings.Settings) (files []string) {
 			}
 			for _, dir := range t.runsIn(w.Places) {
 				path, err := t.resolve(w, w.Text, dir)
-				if err != nil || path.dir || t.exposed(path) || k.isReserved(path) || slices.Contains(files, path.real) {
+				if err != nil || path.dir || t.exposed(path) || k.isReserved(path) ||
+					slices.Contains(files, path.real) {
 					continue
 				}
 				if info, err := os.Stat(filepath.Dir(path.real)); err == nil && info.IsDir() {

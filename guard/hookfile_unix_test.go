@@ -42,7 +42,8 @@ func makeHookWorkspace(t *testing.T, root string) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Symlink("tools", filepath.Join(root, "linked")), os.WriteFile(filepath.Join(root, "tools/twice"), nil, 0o755),
+	if err := errors.Join(os.Symlink("tools", filepath.Join(root, "linked")),
+		os.WriteFile(filepath.Join(root, "tools/twice"), nil, 0o755),
 		os.Link(filepath.Join(root, "tools/twice"), filepath.Join(root, "twice"))); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,8 @@ func TestHookOutputs(t *testing.T) {
 	}
 	root := filepath.Join(base, "ws")
 	makeHookWorkspace(t, root)
-	if err := errors.Join(os.MkdirAll(filepath.Join(base, ".claude"), 0o755), os.MkdirAll(filepath.Join(base, ".ssh"), 0o755)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(base, ".claude"), 0o755),
+		os.MkdirAll(filepath.Join(base, ".ssh"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ command, want string }{
@@ -167,7 +169,8 @@ func TestMayRunHook(t *testing.T) {
 	}
 	root := filepath.Join(base, "ws")
 	makeHookWorkspace(t, root)
-	h := settings.Hook{Type: "command", Command: "[ ! -x tools/late ] || tools/late; tools/guard; npm run lint", Uncontained: true}
+	h := settings.Hook{Type: "command", Command: "[ ! -x tools/late ] || tools/late; tools/guard; npm run lint",
+		Uncontained: true}
 	p := hookPolicy(t, root, h)
 	if problems := p.Commands().CheckHostCommands(); len(problems) > 0 {
 		t.Error(problems)
@@ -175,7 +178,8 @@ func TestMayRunHook(t *testing.T) {
 	if err := p.Commands().MayRunHook(h); err != nil {
 		t.Error(err)
 	}
-	if held, depends := p.HookFiles(h); len(held) != 1 || depends == nil || !strings.Contains(depends.Error(), "npm loads files") {
+	if held, depends := p.HookFiles(h); len(held) != 1 || depends == nil ||
+		!strings.Contains(depends.Error(), "npm loads files") {
 		t.Errorf("it holds %q, %v", held, depends)
 	}
 	if err := os.WriteFile(filepath.Join(root, "tools/late"), []byte("#!/bin/sh\n"), 0o755); err != nil {

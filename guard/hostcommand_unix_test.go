@@ -24,7 +24,8 @@ func TestHostCommandFiles(t *testing.T) {
 	if err := os.MkdirAll(home, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, target := range map[string]string{"home/x": root + "/tools", "ws/.venv/bin/python": "/bin/sh", "home/tool": root + "/tools/guard"} {
+	for name, target := range map[string]string{"home/x": root + "/tools", "ws/.venv/bin/python": "/bin/sh",
+		"home/tool": root + "/tools/guard"} {
 		if err := os.Symlink(target, filepath.Join(base, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +66,8 @@ func TestHostCommandFiles(t *testing.T) {
 		{HostCommand{Args: []string{"/usr/bin/uvx", "server", "--db=" + root + "/data.DB"}, Dir: "/"}, ""},
 		{HostCommand{Text: "get-token --to https://example.org/tools/guard", Dir: "/"}, ""},
 	} {
-		p, err := New(Config{Roots: []string{root}, Home: home, StateDir: filepath.Join(base, "state"), Settings: &settings.Settings{}, HostCommands: []HostCommand{tt.line}})
+		p, err := New(Config{Roots: []string{root}, Home: home, StateDir: filepath.Join(base, "state"),
+			Settings: &settings.Settings{}, HostCommands: []HostCommand{tt.line}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +116,8 @@ func TestHostCommandUnnamed(t *testing.T) {
 	if err := os.Symlink(root+"/tools", filepath.Join(base, "link")); err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(Config{Roots: []string{root}, Home: base, StateDir: filepath.Join(base, "state"), Settings: &settings.Settings{}})
+	p, err := New(Config{Roots: []string{root}, Home: base, StateDir: filepath.Join(base, "state"),
+		Settings: &settings.Settings{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +180,8 @@ func TestMayRun(t *testing.T) {
 	root := filepath.Join(base, "ws")
 	makeHookWorkspace(t, root)
 	line := HostCommand{Text: root + "/tools/guard", Dir: "/"}
-	p, err := New(Config{Roots: []string{root}, StateDir: filepath.Join(base, "state"), HostCommands: []HostCommand{line}})
+	p, err := New(Config{Roots: []string{root}, StateDir: filepath.Join(base, "state"),
+		HostCommands: []HostCommand{line}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,8 @@ func (c Commands) ProgramName(p sandbox.Program) string {
 func scriptOf(p sandbox.Program, ends []string) string {
 	// A program may write a title in the place of its arguments: "npm install".
 	title, _, _ := strings.Cut(p.Args[0], " ")
-	if title = filepath.Base(title); family(title) != family(filepath.Base(p.Path)) && installedScript(title, "", p.Path) {
+	if title = filepath.Base(title); family(title) != family(filepath.Base(p.Path)) &&
+		installedScript(title, "", p.Path) {
 		return title
 	}
 	for i, arg := range p.Args[1:] {

@@ -23,7 +23,8 @@ func TestProgramReaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := &settings.Settings{}
-	for _, text := range []string{"git: github.com", "npm: registry.npmjs.org:443", "python3: *.pypi.org", "python3: localhost:5432", "node: *", "psql: db.test"} {
+	for _, text := range []string{"git: github.com", "npm: registry.npmjs.org:443", "python3: *.pypi.org",
+		"python3: localhost:5432", "node: *", "psql: db.test"} {
 		set.Sandbox.Network.Programs = append(set.Sandbox.Network.Programs, settings.Entry{Text: text})
 	}
 	p, err := New(Config{Roots: []string{ws}, Settings: set})
@@ -64,7 +65,8 @@ func TestProgramReaches(t *testing.T) {
 		}
 	}
 	set.Sandbox.Network.Programs = []settings.Entry{{Text: "git: https://github.com/", File: "f", Line: 3}}
-	if p, err = New(Config{Roots: []string{ws}, Settings: set}); err != nil || len(p.Warnings()) != 1 || !strings.Contains(p.Warnings()[0], "git reaches no further host") {
+	if p, err = New(Config{Roots: []string{ws}, Settings: set}); err != nil || len(p.Warnings()) != 1 ||
+		!strings.Contains(p.Warnings()[0], "git reaches no further host") {
 		t.Errorf("warnings %q, %v", p.Warnings(), err)
 	}
 }

@@ -62,7 +62,8 @@ func unreadable(p *Policy) (Verdict, bool) {
 	}
 	if p.refused != nil {
 		return Verdict{
-			Action: Deny, Rule: RuleSettings, Source: builtIn, Final: true, Reason: "Every call is refused: " + p.refused.Error() + ".",
+			Action: Deny, Rule: RuleSettings, Source: builtIn, Final: true, Reason: "Every call is refused: " +
+				p.refused.Error() + ".",
 			Remedy: "A person must correct that and start the host again.",
 		}, true
 	}
@@ -161,17 +162,21 @@ type target struct {
 }
 
 func newTarget(p Path, access rules.Access, verb string) *target {
-	return &target{path: p, given: pathname.Slashed(p.given), real: pathname.Slashed(p.real), access: access, what: verb + p.given}
+	return &target{path: p, given: pathname.Slashed(p.given), real: pathname.Slashed(p.real), access: access,
+		what: verb + p.given}
 }
 
 // decide runs the checks on one file in order; the first that applies decides.
 func (j *judge) decide(t *target) Part {
 	if t.real == "" {
-		return t.part(Deny, RuleBoundary, "The path was never resolved, so it cannot be judged.", "This is a defect of the tool; report it.")
+		return t.part(Deny, RuleBoundary, "The path was never resolved, so it cannot be judged.",
+			"This is a defect of the tool; report it.")
 	}
 	for _, check := range [...]func(*judge, *target) (Part, bool){
-		(*judge).denied, (*judge).selfProtection, (*judge).ofOthers, (*judge).deniedHardlink, (*judge).original, (*judge).planMode, (*judge).asked, (*judge).protected,
-		(*judge).sharedHardlink, (*judge).privateDirOfHost, (*judge).bypassMode, (*judge).allowRule, (*judge).outsideRoots,
+		(*judge).denied, (*judge).selfProtection, (*judge).ofOthers, (*judge).deniedHardlink, (*judge).original,
+		(*judge).planMode, (*judge).asked, (*judge).protected,
+		(*judge).sharedHardlink, (*judge).privateDirOfHost, (*judge).bypassMode, (*judge).allowRule,
+		(*judge).outsideRoots,
 	} {
 		if part, ok := check(j, t); ok {
 			return part
@@ -206,7 +211,8 @@ func (j *judge) denied(t *target) (Part, bool) {
 // editedBy reports whether a command would write a file inside the boundary: a rule on every Edit applies to such
 // files too.
 func (j *judge) editedBy(t *target) bool {
-	return t.access == writing && j.exec != nil && j.inside(t) && !t.path.Own() && !(j.data.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.data.scratch)))
+	return t.access == writing && j.exec != nil && j.inside(t) && !t.path.Own() &&
+		!(j.data.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.data.scratch)))
 }
 
 // selfProtection keeps tools from the guard's own rules, the host's state and secrets.
@@ -217,7 +223,8 @@ func (j *judge) selfProtection(t *target) (Part, bool) {
 			"Tell the user what to change; a person edits this file."), true
 	} else if state {
 		if t.access == writing || !j.policy.hidden.own.Hold(t.real) {
-			return t.part(Deny, ruleState, "The host's own state cannot be touched by a tool: "+Quote(t.path.given)+".", "Work in the workspace instead."), true
+			return t.part(Deny, ruleState, "The host's own state cannot be touched by a tool: "+Quote(t.path.given)+".",
+				"Work in the workspace instead."), true
 		}
 		return t.part(Allow, ruleState, "It is a stored result of this caller.", ""), true
 	}
@@ -227,7 +234,8 @@ func (j *judge) selfProtection(t *target) (Part, bool) {
 			if t.access == writing {
 				tool = "Edit"
 			}
-			return t.part(Deny, ruleSecret, "Tools cannot use files with keys and credentials: "+Quote(t.path.given)+".",
+			return t.part(Deny, ruleSecret, "Tools cannot use files with keys and credentials: "+
+				Quote(t.path.given)+".",
 				fmt.Sprintf("A person can open it with an allow rule such as %s(/%s).", tool, t.given)), true
 		}
 	}
@@ -260,7 +268,8 @@ func (j *judge) deniedHardlink(t *target) (Part, bool) {
 		return part, true
 	}
 	if !s.Complete && j.data.deny.HasPaths() {
-		return t.maybeDenied("The file has other names, and the workspace is too large to find them: " + t.path.given + "."), true
+		return t.maybeDenied("The file has other names, and the workspace is too large to find them: " +
+			t.path.given + "."), true
 	}
 	if !s.Outside && uint64(s.Inside[t.path.file]) < t.path.links {
 		return t.maybeDenied("The file has names outside of the workspace, and too much is denied there to find them: " + t.path.given + "."), true
@@ -315,7 +324,8 @@ func (j *judge) sharedHardlink(t *target) (Part, bool) {
 	if s := j.data.namesOf(t.path); uint64(s.Inside[t.path.file]) >= t.path.links {
 		return Part{}, false
 	}
-	return t.part(Ask, ruleHardLink, "The file has names outside the workspace too, which would change with it: "+Quote(t.path.given)+".",
+	return t.part(Ask, ruleHardLink, "The file has names outside the workspace too, which would change with it: "+
+		Quote(t.path.given)+".",
 		"Replace it by a copy of itself first (cp and mv), or let a person agree."), true
 }
 
@@ -358,7 +368,8 @@ func (j *judge) outsideRoots(t *target) (Part, bool) {
 		tool = "Edit"
 	}
 	if j.data.inside.Hold(t.given) {
-		return t.part(Ask, RuleBoundary, "The path leads out of the workspace by a symbolic link: "+Quote(t.path.given)+".",
+		return t.part(Ask, RuleBoundary, "The path leads out of the workspace by a symbolic link: "+
+			Quote(t.path.given)+".",
 			"A person adds the directory that it leads to, by its own name, to permissions.additionalDirectories or an allow rule."), true
 	}
 	return t.part(Ask, RuleBoundary, "The path is outside the workspace: "+Quote(t.path.given)+".",
@@ -411,7 +422,8 @@ func (j *judge) byMode(t *target) Part {
 	}
 	return Part{
 		What: t.what, Action: Ask, Rule: modeRule(j.data.mode), Source: builtIn,
-		Reason: "No rule allows writing " + Quote(t.path.given) + ".", Remedy: stopAndAsk, personCommand: allowCommand("Edit(/" + t.given + ")"),
+		Reason: "No rule allows writing " + Quote(t.path.given) + ".", Remedy: stopAndAsk,
+		personCommand: allowCommand("Edit(/" + t.given + ")"),
 	}
 }
 
@@ -443,7 +455,8 @@ func (j *judge) verdict(silent bool) Verdict {
 	if silent && v.Action != Deny || len(j.parts) == 0 {
 		return Verdict{
 			Source: builtIn, Final: true, Parts: j.parts,
-			Reason: "Refused: the tool " + j.in.Tool + " does not say what the call would do.", Remedy: "This is a defect of the tool; report it.",
+			Reason: "Refused: the tool " + j.in.Tool + " does not say what the call would do.",
+			Remedy: "This is a defect of the tool; report it.",
 		}
 	}
 	if v.Action == Ask && j.data.mode == settings.ModeDontAsk {

@@ -21,7 +21,8 @@ type commandJudge struct {
 // on a line is that on its worst part.
 func (j *judge) command(c Exec) {
 	if c.Dir.real == "" {
-		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
+		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn,
+			Reason: "The directory of the command was never resolved."})
 		return
 	}
 	l := &commandJudge{j: j, line: newCommandLine(j.data, c.Text, c.analysis(), c.Dir)}
@@ -68,7 +69,8 @@ func (l *commandJudge) denials() {
 			case maybe != nil && l.j.data.execGate() != nil: // it may turn out to be the one that the rule names
 				l.j.add(Part{
 					What: "run " + s.Text, Action: Ask, Rule: maybe.Text, Source: maybe.Source, Final: true,
-					Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", maybe.Text, clip(textOf(s))),
+					Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", maybe.Text,
+						clip(textOf(s))),
 					Remedy: "Write out the words that the rule speaks of.",
 				})
 			}
@@ -119,7 +121,8 @@ func (l *commandJudge) hiding() {
 		unknown = clip(textOf(a.Commands[handing])) + " hands a command to a program outside of this call"
 	}
 	if unknown != "" {
-		l.ask("run "+l.line.text, ruleUndecidable, unknown+", and rules deny some commands or ask for them.", "Write the program's name out and run it directly.")
+		l.ask("run "+l.line.text, ruleUndecidable, unknown+", and rules deny some commands or ask for them.",
+			"Write the program's name out and run it directly.")
 	}
 	if a.Hiding && gated {
 		l.j.heldLate = heldLate
@@ -134,7 +137,8 @@ func (l *commandJudge) ask(what, rule, reason, remedy string) {
 // offByChoice reports whether the user, not the workspace, turned the sandbox off, and did not ask
 // for commands to be refused without it.
 func (l *commandJudge) offByChoice() bool {
-	return l.j.data.sandbox.OffByChoice && !l.j.data.containment().Writes && l.j.data.sandbox.OnUnavailable != settings.OnFailureDeny
+	return l.j.data.sandbox.OffByChoice && !l.j.data.containment().Writes &&
+		l.j.data.sandbox.OnUnavailable != settings.OnFailureDeny
 }
 
 // unread requires approval if part of the line was not analyzed, and rules on files that the
@@ -143,7 +147,8 @@ func (l *commandJudge) offByChoice() bool {
 func (l *commandJudge) unread() {
 	k := l.j.data
 	if l.line.analysis.Partial && (!l.contained() && k.ask.HasPaths() || !k.ask.Edit.Empty() || !k.deny.Edit.Empty()) {
-		l.tooMuch("run "+l.line.text, "A part of the command was not looked at ("+strings.Join(l.line.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
+		l.tooMuch("run "+l.line.text, "A part of the command was not looked at ("+
+			strings.Join(l.line.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
 	}
 }
 
@@ -167,7 +172,8 @@ func (l *commandJudge) containable() {
 	}
 	// The settings of the sandbox deny files only to commands that run in it.
 	denies := k.deny.HasPaths() || k.ownFilesWritable || k.files.any() && !l.excluded
-	if k.containment().Denies && !l.excluded || !denies || l.offByChoice() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
+	if k.containment().Denies && !l.excluded || !denies || l.offByChoice() ||
+		k.sandbox.OnUnavailable == settings.OnFailureAllow {
 		return
 	}
 	open := "nothing keeps this command from them"
@@ -193,7 +199,8 @@ func (l *commandJudge) optOut() {
 	if !l.j.exec.Unsandboxed {
 		return
 	}
-	part := l.part(Ask, ruleUnsandboxed, "The call asks to run outside the sandbox.", "Leave dangerouslyDisableSandbox out, or let a person agree.")
+	part := l.part(Ask, ruleUnsandboxed, "The call asks to run outside the sandbox.",
+		"Leave dangerouslyDisableSandbox out, or let a person agree.")
 	part.Final = true
 	if !l.j.data.sandbox.AllowUnsandboxedCommands {
 		part.Action, part.Remedy = Deny, "Leave dangerouslyDisableSandbox out; sandbox.allowUnsandboxedCommands forbids it."
@@ -263,7 +270,8 @@ func (l *commandJudge) byRules() {
 			l.j.add(part)
 		}
 	default:
-		l.j.add(l.part(Ask, ruleUndecidable, "What the command would do cannot be known before it runs: "+strings.Join(l.line.analysis.Undecidable, "; ")+".",
+		l.j.add(l.part(Ask, ruleUndecidable, "What the command would do cannot be known before it runs: "+
+			strings.Join(l.line.analysis.Undecidable, "; ")+".",
 			"Write it in a simpler form, or let a person agree."))
 	}
 }
@@ -279,7 +287,8 @@ func (l *commandJudge) commandPart(s command.Simple) Part {
 	}
 	reason := "No rule allows the command " + clip(textOf(s)) + "."
 	if len(s.Undecidable) > 0 {
-		reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(textOf(s)), strings.Join(s.Undecidable, "; "))
+		reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(textOf(s)),
+			strings.Join(s.Undecidable, "; "))
 	}
 	return Part{What: what, Action: Ask, Rule: modeRule(l.j.data.mode), Source: builtIn, Reason: reason,
 		Remedy: stopAndAsk, personCommand: allowCommand("Bash(" + firstWords(s) + ")")}

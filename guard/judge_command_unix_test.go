@@ -350,7 +350,8 @@ func TestJudgeBash(t *testing.T) {
 				Text: strings.ReplaceAll(tt.command, "$TOP", top), Dir: resolve(t, p, "."),
 			}}})
 			if want := strings.ReplaceAll(tt.rule, "$TOP", top); v.Action != tt.want || want != "" && v.Rule != want {
-				t.Errorf("%q under %q: %v by %q, want %v by %q\n%s", tt.command, tt.rules, v.Action, v.Rule, tt.want, want, v.Error())
+				t.Errorf("%q under %q: %v by %q, want %v by %q\n%s", tt.command, tt.rules, v.Action, v.Rule, tt.want,
+					want, v.Error())
 			}
 		})
 	}

@@ -17,7 +17,8 @@ func TestLooseRules(t *testing.T) {
 		{"Bash(npm run deploy)", []string{"npm run --silent deploy", "npm run -s deploy", "npm -w sub run deploy"}, []string{"npm run $(x)"},
 			[]string{"npm run build", "npm run deploy --dry-run", "npm run build deploy"}},
 		{"Bash(npm publish:*)", []string{"npx -y npm@latest publish", "timeout 5 npm --silent publish"},
-			[]string{"s=publish; npm $s", "npm $(echo publish)", "npm $SUB", "echo publish | xargs npm"}, []string{"npm install publish", "npm test -- publish", "echo npm publish"}},
+			[]string{"s=publish; npm $s", "npm $(echo publish)", "npm $SUB", "echo publish | xargs npm"},
+			[]string{"npm install publish", "npm test -- publish", "echo npm publish"}},
 		{"Bash(gh pr merge:*)", []string{"gh pr -R o/r merge 1", "gh -R o/r pr merge 1"}, nil, []string{"gh pr list", "gh pr view merge"}},
 		{"Bash(pip install:*)", []string{"pip3 install x", "pip3.12 -q install x", "python3 -m pip install x", "python -Im pip install x", "python -W ignore -mpip install x"},
 			nil, []string{"pip list", "python -m http.server", "python x.py -m pip install", "uv pip install x"}},
@@ -91,7 +92,8 @@ func TestDoubtfulCommands(t *testing.T) {
 		{"Bash(npm run build:prod)", "npm run build:prod", ""},
 	} {
 		p := policy(t, ws, testRules(ws, "deny "+tt.rule), contained)
-		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") || !strings.Contains(got, tt.warning) {
+		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") ||
+			!strings.Contains(got, tt.warning) {
 			t.Errorf("%s: warnings %q, want %q", tt.rule, got, tt.warning)
 		}
 		if tt.denied == "" {
@@ -121,12 +123,14 @@ func TestDoubtfulFiles(t *testing.T) {
 		{"LS(secrets/**)", "secrets/key", "README.md", ""},
 	} {
 		p := policy(t, ws, testRules(ws, "deny "+tt.rule), contained)
-		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") || !strings.Contains(got, tt.warning) {
+		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") ||
+			!strings.Contains(got, tt.warning) {
 			t.Errorf("%s: warnings %q, want %q", tt.rule, got, tt.warning)
 		}
 		for names, want := range map[string]Action{tt.denied: Deny, tt.free: Allow} {
 			for name := range strings.FieldsSeq(names) {
-				if v := p.Judge(Intent{Tool: "Write", Effects: []Effect{Write{Path: resolve(t, p, name)}}}); v.Action != want {
+				if v := p.Judge(Intent{Tool: "Write",
+					Effects: []Effect{Write{Path: resolve(t, p, name)}}}); v.Action != want {
 					t.Errorf("%s: %s: %v, want %v", tt.rule, name, v.Action, want)
 				}
 			}
@@ -143,7 +147,8 @@ func TestDoubtfulFiles(t *testing.T) {
 // allows.
 func TestRulesOfNoRoot(t *testing.T) {
 	top, ws := workspace(t)
-	p := policy(t, ws, testRules(top, "mode default\ndeny Read(/src/**)\nask Edit(/README.md)\nallow Edit(/sub/**)"), contained)
+	p := policy(t, ws, testRules(top, "mode default\ndeny Read(/src/**)\nask Edit(/README.md)\nallow Edit(/sub/**)"),
+		contained)
 	for name, want := range map[string]Action{"src/main.go": Deny, "README.md": Ask, "sub/x": Ask, "new.txt": Ask} {
 		if v := p.Judge(Intent{Tool: "Write", Effects: []Effect{Write{Path: resolve(t, p, name)}}}); v.Action != want {
 			t.Errorf("%s: %v, want %v\n%s", name, v.Action, want, v.Error())

@@ -18,7 +18,8 @@ import (
 // one source whose root is dir. "mode plan" sets the mode.
 func testRules(dir, text string) *settings.Settings {
 	s := &settings.Settings{DefaultMode: settings.ModeAcceptEdits, Sandbox: settings.Sandbox{
-		Enabled: true, AutoAllowBashIfSandboxed: true, AllowUnsandboxedCommands: true, OnUnavailable: settings.OnFailureDeny,
+		Enabled: true, AutoAllowBashIfSandboxed: true, AllowUnsandboxedCommands: true,
+		OnUnavailable: settings.OnFailureDeny,
 	}}
 	for i, line := range strings.Split(text, "\n") {
 		kind, what, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -48,7 +49,8 @@ func workspace(t testing.TB) (top, ws string) {
 	t.Helper()
 	top = realTemp(t)
 	ws = filepath.Join(top, "ws")
-	tree(t, top, "home/.ssh/id_rsa", "out/store", "ws/src/main.go", "ws/.env", "ws/README.md", "ws/secrets/key", "ws/secrets/public/ok", "ws/environment.md",
+	tree(t, top, "home/.ssh/id_rsa", "out/store", "ws/src/main.go", "ws/.env", "ws/README.md", "ws/secrets/key",
+		"ws/secrets/public/ok", "ws/environment.md",
 		"ws/.git/config", "ws/.git/hooks/pre-commit", "ws/.claude/settings.json", "ws/.bashrc", "ws/sub/.env", "ws/other -> src/main.go",
 		"ws/envlink -> .env", "ws/hard = ws/.env", "ws/secretdir -> secrets", "ws/outlink -> "+top+"/out/f", "ws/outdir -> "+top+"/out",
 		"ws/sshlink -> "+top+"/home/.ssh/id_rsa", "ws/sshhard = home/.ssh/id_rsa", "ws/store = out/store", "ws/two = ws/README.md", "ws/gone -> "+top+"/out/new",
@@ -238,7 +240,8 @@ func TestJudgeFiles(t *testing.T) {
 		t.Run(tt.why, func(t *testing.T) {
 			v := judgeCall(t, top, strings.ReplaceAll(tt.rules, "$TOP", top), strings.ReplaceAll(tt.call, "$TOP", top))
 			if want := strings.ReplaceAll(tt.rule, "$TOP", top); v.Action != tt.want || want != "" && v.Rule != want {
-				t.Errorf("%q under %q: %v by %q, want %v by %q\n%s", tt.call, tt.rules, v.Action, v.Rule, tt.want, want, v.Error())
+				t.Errorf("%q under %q: %v by %q, want %v by %q\n%s", tt.call, tt.rules, v.Action, v.Rule, tt.want,
+					want, v.Error())
 			}
 		})
 	}
@@ -295,7 +298,8 @@ func TestIntentsWithoutFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for i, mode := range modes {
-			if v := policy(t, ws, testRules(ws, "mode "+mode+"\n"+tt.rules)).Judge(tt.in); v.Action != tt.want[i] || v.Error() == "" {
+			if v := policy(t, ws, testRules(ws, "mode "+mode+"\n"+tt.rules)).Judge(tt.in); v.Action != tt.want[i] ||
+				v.Error() == "" {
 				t.Errorf("%s in mode %s: %v, want %v: %s", tt.why, mode, v.Action, tt.want[i], v.Error())
 			}
 		}
@@ -305,7 +309,8 @@ func TestIntentsWithoutFiles(t *testing.T) {
 func TestVerdictsTell(t *testing.T) {
 	top, _ := workspace(t)
 	v := judgeCall(t, top, "ask Bash\ndeny Read(.env)", "Read envlink")
-	if v.Source != "settings.json:2" || !strings.Contains(v.Error(), "settings.json:2") || !strings.Contains(v.Error(), "Read(.env)") {
+	if v.Source != "settings.json:2" || !strings.Contains(v.Error(), "settings.json:2") ||
+		!strings.Contains(v.Error(), "Read(.env)") {
 		t.Errorf("the verdict does not say where its rule stands: %s", v.Error())
 	}
 	if strings.Contains(v.Reason, "/.env") {
@@ -329,7 +334,8 @@ func TestBrokenSettingsRefuseEverything(t *testing.T) {
 	set := testRules(ws, "mode bypassPermissions\nallow Bash")
 	set.Broken = []error{errors.New("settings file /x/settings.json:3:7: unexpected }")}
 	p := policy(t, ws, set)
-	for _, in := range []Intent{{Tool: "Read", Effects: []Effect{Read{Path: resolve(t, p, "README.md")}}}, {Tool: "Bash", Effects: []Effect{Exec{Text: "true", Dir: resolve(t, p, ".")}}}, {Tool: "TaskOutput"}} {
+	for _, in := range []Intent{{Tool: "Read", Effects: []Effect{Read{Path: resolve(t, p, "README.md")}}},
+		{Tool: "Bash", Effects: []Effect{Exec{Text: "true", Dir: resolve(t, p, ".")}}}, {Tool: "TaskOutput"}} {
 		if v := p.Judge(in); v.Action != Deny || !strings.Contains(v.Error(), "/x/settings.json:3:7") {
 			t.Errorf("%s: %s", in.Tool, v.Error())
 		}
@@ -342,7 +348,8 @@ func TestBrokenSettingsRefuseEverything(t *testing.T) {
 func TestToolEnabled(t *testing.T) {
 	_, ws := workspace(t)
 	p := policy(t, ws, testRules(ws, "deny Bash\ndeny Edit\ndeny mcp__x__*\ndeny Read(.env)"))
-	for name, want := range map[string]bool{"Bash": false, "Edit": false, "Write": false, "Read": true, "Grep": true, "mcp__x__y": false, "mcp__z__y": true} {
+	for name, want := range map[string]bool{"Bash": false, "Edit": false, "Write": false, "Read": true, "Grep": true,
+		"mcp__x__y": false, "mcp__z__y": true} {
 		if got, v := p.ToolEnabled(name); got != want || got != (v.Action == Allow) {
 			t.Errorf("ToolEnabled(%s) = %v, %v; want %v", name, got, v, want)
 		}
@@ -458,7 +465,8 @@ func TestDoubtfulPatterns(t *testing.T) {
 	} {
 		tt.rule = strings.ReplaceAll(tt.rule, "/$WS", ws)
 		p := policy(t, ws, testRules(ws, "deny "+tt.rule))
-		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") || !strings.Contains(got, tt.warning) {
+		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") ||
+			!strings.Contains(got, tt.warning) {
 			t.Errorf("%s: warnings %q, want %q", tt.rule, got, tt.warning)
 		}
 		if tt.denied == "" {
@@ -472,7 +480,8 @@ func TestDoubtfulPatterns(t *testing.T) {
 			t.Errorf("%s does not deny %s", tt.rule, tt.denied)
 		}
 	}
-	if p := policy(t, ws, testRules(ws, "mode default\nallow Edit(*.{go,md})")); p.data.allow.File("Edit", writing, ws+"/a.go", ws+"/a.go", false) != nil {
+	if p := policy(t, ws, testRules(ws, "mode default\nallow Edit(*.{go,md})")); p.data.allow.File("Edit", writing, ws+
+		"/a.go", ws+"/a.go", false) != nil {
 		t.Error("braces in an allow are more than it says")
 	}
 }
@@ -503,7 +512,8 @@ func TestRootBehindLink(t *testing.T) {
 	top, ws := workspace(t)
 	tree(t, top, "link -> ws")
 	link := filepath.Join(top, "link")
-	set := testRules(link, "deny Read(secrets/**)\ndeny Read(/.env)\ndeny Read(/"+link+"/README.md)\nallow Edit(src/**)\nmode default")
+	set := testRules(link, "deny Read(secrets/**)\ndeny Read(/.env)\ndeny Read(/"+link+
+		"/README.md)\nallow Edit(src/**)\nmode default")
 	p := policy(t, link, set)
 	tests := []struct {
 		tool, path string

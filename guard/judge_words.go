@@ -105,7 +105,8 @@ func (f wordFiles) write(s command.Simple, t *target) {
 		f.through(t, f.j.denied, f.j.selfProtection, f.askedHidden, f.j.asked, f.writesProtected)
 		return
 	}
-	f.through(t, f.j.denied, f.rerouting(s), f.j.selfProtection, f.j.deniedHardlink, f.deniedInside, f.j.asked, f.writesProtected, f.leaving(s))
+	f.through(t, f.j.denied, f.rerouting(s), f.j.selfProtection, f.j.deniedHardlink, f.deniedInside, f.j.asked,
+		f.writesProtected, f.leaving(s))
 }
 
 // askedHidden refuses a file that commands cannot access because a rule asks before it is read.
@@ -209,7 +210,8 @@ func (k *policyData) isSettledPath(path string) bool {
 func (f wordFiles) leaving(s command.Simple) check {
 	k := f.j.data
 	r := k.allow.Commands.Allows(s)
-	wide := r != nil && strings.HasSuffix(r.Spec, "*") && k.mode != settings.ModeBypass && k.allow.Named("Bash") == nil &&
+	wide := r != nil && strings.HasSuffix(r.Spec, "*") && k.mode != settings.ModeBypass &&
+		k.allow.Named("Bash") == nil &&
 		k.allow.Commands.Line(f.line.text) == nil
 	return func(t *target) (Part, bool) {
 		if _, ok := f.j.allowRule(t); ok || f.held() || !wide && !f.autoAllowed() {
@@ -247,23 +249,27 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 		}
 		if !f.autoAllowed() {
 			f.j.add(Part{What: verbOf(access) + w.Text, Action: Ask, Rule: ruleUndecidable, Source: builtIn,
-				Reason: "Which file a redirection means is not known before the command runs: " + w.Text + ".", Remedy: "Write the absolute path out."})
+				Reason: "Which file a redirection means is not known before the command runs: " + w.Text +
+					".", Remedy: "Write the absolute path out."})
 		}
 		return
 	}
 	for _, dir := range dirs {
 		p, err := f.line.resolve(w, w.Text, dir)
 		if err != nil {
-			f.j.add(Part{What: verbOf(access) + w.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: err.Error(), Remedy: "Name another file."})
+			f.j.add(Part{What: verbOf(access) + w.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn,
+				Reason: err.Error(), Remedy: "Name another file."})
 			continue
 		}
 		t := newTarget(p, access, verbOf(access))
-		if f.discarded() || f.autoAllowed() && f.contained() || access == reading && f.autoAllowed() && f.offByChoice() {
+		if f.discarded() || f.autoAllowed() && f.contained() || access == reading && f.autoAllowed() &&
+			f.offByChoice() {
 			f.redirected(t)
 			continue
 		}
 		part := f.j.decide(t)
-		if part.Action == Ask && f.held() && f.autoAllowed() && (!part.Final && part.Rule != ruleHardLink || part.Rule == RuleProtected && f.protects(t)) {
+		if part.Action == Ask && f.held() && f.autoAllowed() &&
+			(!part.Final && part.Rule != ruleHardLink || part.Rule == RuleProtected && f.protects(t)) {
 			continue // the containment keeps it in the workspace
 		}
 		f.j.add(part)
@@ -299,7 +305,8 @@ func (f wordFiles) removals() {
 		}
 		dirs := f.line.runsIn(s.Places)
 		if slices.ContainsFunc(s.Args[1:], func(w command.Word) bool { return f.removesCritical(w, dirs) }) {
-			f.ask("run "+s.Text, ruleCritical, clip(textOf(s))+" would remove, or could remove, a root, home or workspace directory.",
+			f.ask("run "+s.Text, ruleCritical, clip(textOf(s))+
+				" would remove, or could remove, a root, home or workspace directory.",
 				"Name what is to be removed more closely, or stop and ask the user.")
 		}
 	}

@@ -74,7 +74,8 @@ func mountName(name string) string {
 	var b strings.Builder
 	for i := 0; i < len(name); i++ {
 		const digits = 3
-		if c, err := strconv.ParseUint(name[min(i+1, len(name)):min(i+1+digits, len(name))], 8, 8); name[i] == '\\' && err == nil {
+		if c, err := strconv.ParseUint(name[min(i+1, len(name)):min(i+1+digits, len(name))], 8, 8); name[i] == '\\' &&
+			err == nil {
 			b.WriteByte(byte(c))
 			i += digits
 		} else {

@@ -24,7 +24,8 @@ type aliasNode struct {
 
 // aliasTree is what aliasFS serves, by number. Each file has its name for content.
 var aliasTree = map[uint64]aliasNode{
-	1: {dir: true}, 2: {1, ".env", "ENV~1", false}, 3: {1, "secrets", "SECRET~1", true}, 4: {3, "production.key", "PRODUC~1.KEY", false}, 5: {1, "README.md", "README.MD", false},
+	1: {dir: true}, 2: {1, ".env", "ENV~1", false}, 3: {1, "secrets", "SECRET~1", true},
+	4: {3, "production.key", "PRODUC~1.KEY", false}, 5: {1, "README.md", "README.MD", false},
 	6: {1, ".claude", "CLAUDE~1", true}, 7: {6, "settings.json", "SETTIN~1.JSO", false},
 }
 
@@ -148,7 +149,8 @@ func aliasEntries(dir uint64) (out []byte) {
 // A file that has several names is denied by each, and so is what lies below a denied directory; commands are asked.
 func TestSeveralNamesOfOneFile(t *testing.T) {
 	ws := aliasFS(t)
-	if raw, err := os.ReadFile(filepath.Join(ws, "SECRET~1", "PRODUC~1.KEY")); err != nil || string(raw) != "production.key" {
+	if raw, err := os.ReadFile(filepath.Join(ws, "SECRET~1", "PRODUC~1.KEY")); err != nil ||
+		string(raw) != "production.key" {
 		t.Skipf("the file system of the test does not work here: %s, %v", raw, err)
 	}
 	p := policy(t, ws, testRules(ws, "deny Read(.env)\ndeny Read(secrets/**)"), contained)
@@ -198,10 +200,12 @@ func TestFindManyNames(t *testing.T) {
 33 22 0:33 / /ws/fuse rw - fuse.sshfs x rw
 `
 	place := func(dir string) pathname.Place { return pathname.Place{Given: dir, Real: dir} }
-	if got := findManyNames([]pathname.Place{place("/ws")}, mounts); len(got) != 1 || got[0].dir != "/ws/my disk" || got[0].kind != "vfat" {
+	if got := findManyNames([]pathname.Place{place("/ws")}, mounts); len(got) != 1 || got[0].dir != "/ws/my disk" ||
+		got[0].kind != "vfat" {
 		t.Errorf("below /ws: %v", got)
 	}
-	if got := findManyNames([]pathname.Place{place("/other/deep")}, mounts); len(got) != 1 || got[0] != (mount{"/other/deep", "ntfs3"}) {
+	if got := findManyNames([]pathname.Place{place("/other/deep")}, mounts); len(got) != 1 ||
+		got[0] != (mount{"/other/deep", "ntfs3"}) {
 		t.Errorf("in /other: %v", got)
 	}
 	if got := findManyNames([]pathname.Place{place("/home/u")}, mounts); len(got) != 0 {

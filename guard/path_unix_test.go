@@ -58,7 +58,8 @@ func tree(t testing.TB, dir string, entries ...string) {
 // policy makes a policy for one root with a home next to it.
 func policy(t testing.TB, root string, set *settings.Settings, change ...func(*Config)) *Policy {
 	t.Helper()
-	cfg := Config{Roots: []string{root}, Home: filepath.Join(filepath.Dir(root), "home"), StateDir: filepath.Join(filepath.Dir(root), "state"), Settings: set}
+	cfg := Config{Roots: []string{root}, Home: filepath.Join(filepath.Dir(root), "home"),
+		StateDir: filepath.Join(filepath.Dir(root), "state"), Settings: set}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -72,7 +73,8 @@ func policy(t testing.TB, root string, set *settings.Settings, change ...func(*C
 func TestResolve(t *testing.T) {
 	top := realTemp(t)
 	root := filepath.Join(top, "ws")
-	tree(t, top, "ws/a/f", "ws/.env", "ws/up -> ..", "ws/env -> .env", "ws/dir -> a", "ws/gone -> nowhere/x", "ws/l1 -> l2", "ws/l2 -> l1",
+	tree(t, top, "ws/a/f", "ws/.env", "ws/up -> ..", "ws/env -> .env", "ws/dir -> a", "ws/gone -> nowhere/x",
+		"ws/l1 -> l2", "ws/l2 -> l1",
 		"out/secret", "ws/out -> "+top+"/out", "home/x", "ws/é")
 	for _, name := range []string{"blank ", " both\n", "b"} {
 		if err := os.WriteFile(filepath.Join(root, name), nil, 0o644); err != nil {
@@ -279,7 +281,8 @@ func TestSwapped(t *testing.T) {
 // FuzzResolve checks that a resolved path is absolute, clean and without links,
 // and that resolving it again changes nothing.
 func FuzzResolve(f *testing.F) {
-	for _, s := range []string{"a", "../x", "l/../..", "~/a", "/etc/passwd", "l/l/l", "././/a/", "/proc/self/root/etc", "\x00"} {
+	for _, s := range []string{"a", "../x", "l/../..", "~/a", "/etc/passwd", "l/l/l", "././/a/",
+		"/proc/self/root/etc", "\x00"} {
 		f.Add(s)
 	}
 	root := realTemp(f)

@@ -182,10 +182,17 @@ func New(cfg Config) (*Policy, error) {
 	}
 	denySpelling, allowSpelling := spellings(bounds)
 	k := &policyData{
-		roots: c.Roots, bounds: bounds, home: c.Home, scratch: realOf(c, cfg.Scratch), originals: pathname.PlacesOf(pathname.Exact, originals...), oldRoots: pathname.PlacesOf(pathname.Exact, readable...),
-		inside: pathname.PlacesOf(pathname.Exact, bounds...), criticalRoots: pathname.PlacesOf(pathname.Folded, slices.Concat(bounds, originals, []pathname.Place{c.Home})...),
-		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.Off, containment: containmentOf(cfg), broken: set.Broken,
-		deny: ruleList{c.Compile(rules.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rules.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},
+		roots: c.Roots, bounds: bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
+		originals: pathname.PlacesOf(pathname.Exact, originals...),
+		oldRoots:  pathname.PlacesOf(pathname.Exact, readable...),
+		inside:    pathname.PlacesOf(pathname.Exact, bounds...),
+		criticalRoots: pathname.PlacesOf(pathname.Folded,
+			slices.Concat(bounds, originals, []pathname.Place{c.Home})...),
+		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate),
+		execs: set.Bash.ExecGate != settings.Off, containment: containmentOf(cfg), broken: set.Broken,
+		deny:  ruleList{c.Compile(rules.Deny, set.Deny, denySpelling), Deny},
+		ask:   ruleList{c.Compile(rules.Ask, set.Ask, denySpelling), Ask},
+		allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},
 	}
 	k.ofOthers = pathname.PlacesOf(pathname.Folded, placesFor(c, cfg.Others)...)
 	k.findManyNames(bounds)
@@ -212,7 +219,8 @@ func New(cfg Config) (*Policy, error) {
 	distrust(k)
 	k.hostCommands = append(searchCommands(set.Web.Search, k.home.Real), cfg.HostCommands...)
 	k.holdHostFiles(set, denySpelling)
-	k.links = &linkIndex{Inside: outermostOf(append(k.outermost(), placesOf(originals)...)), Outside: k.deniedOutside, Rules: k.linkRules}
+	k.links = &linkIndex{Inside: outermostOf(append(k.outermost(), placesOf(originals)...)), Outside: k.deniedOutside,
+		Rules: k.linkRules}
 	k.allReadsDenied = k.deny.Blind()
 	k.warnings = append(k.warnings, k.warningsOf(set, c)...)
 	k.tag = hiddenTag(k, set)
@@ -313,7 +321,8 @@ func checkRoot(dir string, cfg Config) error {
 		return fmt.Errorf("the root %s is the whole machine; name a workspace, or this root explicitly", dir)
 	}
 	if home, err := os.Stat(cfg.Home); err == nil && os.SameFile(info, home) {
-		return fmt.Errorf("the root %s is the whole home directory; name a workspace in it, or this root explicitly", dir)
+		return fmt.Errorf("the root %s is the whole home directory; name a workspace in it, or this root explicitly",
+			dir)
 	}
 	return nil
 }

@@ -22,10 +22,12 @@ func TestParallel(t *testing.T) {
 			q := p.For(Caller{Own: []string{filepath.Join(top, "state/results/mine")}})
 			dir := resolve(t, q, ".")
 			for range 50 {
-				if v := q.Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path: resolve(t, q, "hard")}}}); v.Action != Deny {
+				if v := q.Judge(Intent{Tool: "Read",
+					Effects: []Effect{Read{Path: resolve(t, q, "hard")}}}); v.Action != Deny {
 					t.Error("a hard link of a denied file is allowed")
 				}
-				if v := q.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "ls && rm x", Dir: dir}}}); v.Action != Deny {
+				if v := q.Judge(Intent{Tool: "Bash",
+					Effects: []Effect{Exec{Text: "ls && rm x", Dir: dir}}}); v.Action != Deny {
 					t.Error("a denied command is allowed")
 				}
 				q.Hiding()
@@ -68,7 +70,8 @@ func TestWorktreeOfState(t *testing.T) {
 	}
 	state := filepath.Join(outer, "state")
 	root := filepath.Join(state, "worktrees", "try-1", "tree")
-	for _, dir := range []string{filepath.Join(root, "sub"), filepath.Join(state, "worktrees", "try-1", "git"), filepath.Join(state, "worktrees", "try-2", "tree"), filepath.Join(state, "history")} {
+	for _, dir := range []string{filepath.Join(root, "sub"), filepath.Join(state, "worktrees", "try-1", "git"),
+		filepath.Join(state, "worktrees", "try-2", "tree"), filepath.Join(state, "history")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +84,8 @@ func TestWorktreeOfState(t *testing.T) {
 		{filepath.Join(state, "history"), "x", Deny},
 		{filepath.Join(state, "worktrees", "try-1"), "git/config", Deny},
 	} {
-		p, err := New(Config{Roots: []string{tt.root}, StateDir: state, Settings: &settings.Settings{DefaultMode: settings.ModeAcceptEdits}})
+		p, err := New(Config{Roots: []string{tt.root}, StateDir: state,
+			Settings: &settings.Settings{DefaultMode: settings.ModeAcceptEdits}})
 		if err != nil {
 			t.Fatal(err)
 		}

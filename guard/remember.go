@@ -54,7 +54,8 @@ func NarrowRules(offered []string, text string) ([]string, error) {
 			continue
 		}
 		if !slices.ContainsFunc(offered, func(wide string) bool { return rule == wide || isBelow(rule, wide) }) {
-			return nil, fmt.Errorf("the rule %q allows something else than the rules that were shown (%s)", rule, strings.Join(offered, ", "))
+			return nil, fmt.Errorf("the rule %q allows something else than the rules that were shown (%s)", rule,
+				strings.Join(offered, ", "))
 		}
 		rules = append(rules, rule)
 	}
@@ -67,7 +68,8 @@ func NarrowRules(offered []string, text string) ([]string, error) {
 // isBelow reports whether a rule names something below the path that another rule names.
 func isBelow(rule, wide string) bool {
 	dir, isRule := strings.CutSuffix(wide, ")")
-	return isRule && (strings.HasPrefix(wide, "Read(/") || strings.HasPrefix(wide, "Edit(/")) && strings.HasPrefix(rule, dir+"/") &&
+	return isRule && (strings.HasPrefix(wide, "Read(/") || strings.HasPrefix(wide, "Edit(/")) &&
+		strings.HasPrefix(rule, dir+"/") &&
 		strings.HasSuffix(rule, ")") && !strings.Contains(rule, "..") && strings.Count(rule, ")") == 1
 }
 

@@ -51,16 +51,19 @@ func newCommandFiles(c *rules.Compiler, set settings.Sandbox, s pathname.Spellin
 		}
 	}
 	denied := slices.DeleteFunc(slices.Clone(set.Credentials.Files), func(e settings.Entry) bool {
-		return slices.ContainsFunc(set.Credentials.MaskedFiles, func(m settings.Mask) bool { return m.Entry.Text == e.Text })
+		return slices.ContainsFunc(set.Credentials.MaskedFiles,
+			func(m settings.Mask) bool { return m.Entry.Text == e.Text })
 	})
 	var values []string
 	for _, m := range masked {
 		values = append(values, m.Path)
 	}
 	return commandFiles{
-		masked: masked, values: append(values, c.Opened(sources)...), denied: c.Withheld(slices.Concat(f.DenyRead, denied, sources), s),
-		unread: c.Withheld(slices.Concat(f.DenyRead, set.Credentials.Files, sources), s), unwritten: c.Withheld(slices.Concat(f.DenyWrite, sources), s),
-		readable: c.Opened(f.AllowRead), writable: slices.DeleteFunc(c.Opened(f.AllowWrite), func(dir string) bool { return neverWritable(c, dir) }),
+		masked: masked, values: append(values, c.Opened(sources)...),
+		denied:    c.Withheld(slices.Concat(f.DenyRead, denied, sources), s),
+		unread:    c.Withheld(slices.Concat(f.DenyRead, set.Credentials.Files, sources), s),
+		unwritten: c.Withheld(slices.Concat(f.DenyWrite, sources), s),
+		readable:  c.Opened(f.AllowRead), writable: slices.DeleteFunc(c.Opened(f.AllowWrite), func(dir string) bool { return neverWritable(c, dir) }),
 	}
 }
 
@@ -87,7 +90,8 @@ func (k *policyData) addGit(state string) {
 			firstNamed.LoadOrStore(root, gitrepo.Found{})
 		}
 		dir := found.Dir
-		if dir == "" || withinAny(dir, k.outermost()) || withinAny(dir, k.files.writable) || state != "" && withinAny(dir, []string{state}) {
+		if dir == "" || withinAny(dir, k.outermost()) || withinAny(dir, k.files.writable) || state != "" &&
+			withinAny(dir, []string{state}) {
 			continue
 		}
 		k.files.git = append(k.files.git, gitDir{root, dir})
@@ -149,7 +153,8 @@ func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
 		return
 	}
 	below := func(dir string) bool { return pathname.Within(pathname.Slashed(dir), pathname.Slashed(name)) }
-	open := slices.DeleteFunc(slices.Clone(f.readable), func(dir string) bool { return !below(dir) || !realpath.Exists(dir) })
+	open := slices.DeleteFunc(slices.Clone(f.readable),
+		func(dir string) bool { return !below(dir) || !realpath.Exists(dir) })
 	if len(open) == 0 && !c.aroundScratch(name, scratch) {
 		c.Denied = append(c.Denied, name)
 		return

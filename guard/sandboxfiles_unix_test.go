@@ -16,7 +16,8 @@ func TestCommandFiles(t *testing.T) {
 	tree(t, top, "ws/sec[", "here -> "+top)
 	entries := func(texts string) (out []settings.Entry) {
 		for text := range strings.FieldsSeq(texts) {
-			out = append(out, settings.Entry{Text: strings.ReplaceAll(text, "$TOP", top), File: "settings.json", Line: 1, Root: ws})
+			out = append(out, settings.Entry{Text: strings.ReplaceAll(text, "$TOP", top), File: "settings.json",
+				Line: 1, Root: ws})
 		}
 		return out
 	}
@@ -55,7 +56,8 @@ func TestCommandFiles(t *testing.T) {
 			got := p.Commands().SandboxPaths()
 			has := func(item string) bool {
 				name, path, _ := strings.Cut(item, ":")
-				lists := map[string][]string{"Writable": got.Writable, "ReadOnly": got.ReadOnly, "Denied": got.Denied, "Masked": got.Masked, "Shown": got.Shown}
+				lists := map[string][]string{"Writable": got.Writable, "ReadOnly": got.ReadOnly, "Denied": got.Denied,
+					"Masked": got.Masked, "Shown": got.Shown}
 				return slices.Contains(lists[name], filepath.Join(top, path))
 			}
 			for item := range strings.FieldsSeq(tt.want) {
@@ -68,7 +70,8 @@ func TestCommandFiles(t *testing.T) {
 					t.Errorf("%s is there: %+v", item, got)
 				}
 			}
-			if warned := strings.Join(p.Warnings(), "\n"); !strings.Contains(warned, tt.warns) || tt.warns == "" && warned != "" {
+			if warned := strings.Join(p.Warnings(), "\n"); !strings.Contains(warned, tt.warns) || tt.warns == "" &&
+				warned != "" {
 				t.Errorf("warnings %q, want %q", warned, tt.warns)
 			}
 		})
@@ -82,7 +85,8 @@ func TestWithheld(t *testing.T) {
 	set.Sandbox.Filesystem.DenyRead = []settings.Entry{{Text: "**/*.pem", Root: ws}, {Text: "priv", Root: ws}}
 	set.Sandbox.Filesystem.AllowRead = []settings.Entry{{Text: "open", Root: ws}}
 	p := policy(t, ws, set)
-	for name, want := range map[string]bool{".env": true, "sub/a.pem": true, "priv": true, "open/a.pem": false, "a.pub": false} {
+	for name, want := range map[string]bool{".env": true, "sub/a.pem": true, "priv": true, "open/a.pem": false,
+		"a.pub": false} {
 		if got := p.Commands().Denied(filepath.Join(ws, name), false); got != want {
 			t.Errorf("Withheld(%s) = %v", name, got)
 		}

@@ -53,5 +53,6 @@ func (c *SandboxPaths) holdsWritable(dir string) bool {
 func ofSystem(real string, dir bool) bool {
 	name := pathname.Slashed(real)
 	return dir && strings.Count(name, "/") < 2 ||
-		slices.ContainsFunc([]string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/gnu", "/System", "/Library"}, func(own string) bool { return pathname.Within(name, own) })
+		slices.ContainsFunc([]string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/gnu", "/System", "/Library"},
+			func(own string) bool { return pathname.Within(name, own) })
 }

@@ -45,7 +45,8 @@ func TestSandboxPathsStrayLinks(t *testing.T) {
 		if err := os.Symlink(tt.to, name); err != nil {
 			t.Fatal(err)
 		}
-		held := policy(t, ws, testRules(ws, "deny Read(*.key)\ndeny Read(/literal)\ndeny Edit(*.lock)"), contained).Commands().SandboxPaths()
+		held := policy(t, ws, testRules(ws, "deny Read(*.key)\ndeny Read(/literal)\ndeny Edit(*.lock)"),
+			contained).Commands().SandboxPaths()
 		if got := slices.Contains(held.Denied, name); got != tt.hidden {
 			t.Errorf("%s, which leads to %s, is denied: %v, want %v", tt.link, tt.to, got, tt.hidden)
 		}
@@ -65,7 +66,8 @@ func TestSandboxPathsStrayLinks(t *testing.T) {
 func TestLinkToRoot(t *testing.T) {
 	top, ws := workspace(t)
 	tree(t, top, "ws/secrets2 -> .", "ws/up -> ..", "ws/more/file", "ws/aside -> more", "outer -> ws")
-	p := policy(t, ws, testRules(ws, "deny Read(secrets2/**)\ndeny Read(/up/**)\ndeny Read(/aside/**)\ndeny Read(/"+top+"/outer/src/**)"), contained)
+	p := policy(t, ws, testRules(ws, "deny Read(secrets2/**)\ndeny Read(/up/**)\ndeny Read(/aside/**)\ndeny Read(/"+top+
+		"/outer/src/**)"), contained)
 	for name, hidden := range map[string]bool{"ws/README.md": false, "ws/more/file": true, "ws/src/main.go": true} {
 		if got := p.Hidden(filepath.Join(top, name), false); got != hidden {
 			t.Errorf("%s is hidden: %v, want %v", name, got, hidden)
@@ -88,7 +90,8 @@ func TestSandboxFilesStrayLinks(t *testing.T) {
 	set := testRules(ws, "")
 	set.Sandbox.Filesystem.DenyRead = []settings.Entry{{Text: "*.key", Root: ws}}
 	got := policy(t, ws, set, contained).Commands().SandboxPaths()
-	if want := []string{filepath.Join(ws, "src"), filepath.Join(ws, "src/plain")}; !slices.Equal(got.Denied, want) || slices.Contains(got.Masked, ws) {
+	if want := []string{filepath.Join(ws, "src"), filepath.Join(ws, "src/plain")}; !slices.Equal(got.Denied, want) ||
+		slices.Contains(got.Masked, ws) {
 		t.Errorf("denied %q, masked %q; want %q denied", got.Denied, got.Masked, want)
 	}
 }

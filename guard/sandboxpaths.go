@@ -90,7 +90,8 @@ func (c Commands) SandboxPaths() SandboxPaths {
 	}
 	out.Masked = append(out.Masked, otherWorkspaces(k.scratch, out.Writable)...)
 	for name := range k.allow.Read.Files() {
-		if k.secrets.Hold(name) && !k.isState(name) && k.deny.Read.Match(name, false) == nil && realpath.Exists(pathname.Native(name)) {
+		if k.secrets.Hold(name) && !k.isState(name) && k.deny.Read.Match(name, false) == nil &&
+			realpath.Exists(pathname.Native(name)) {
 			out.Shown = append(out.Shown, pathname.Native(name))
 		}
 	}
@@ -242,7 +243,8 @@ func (k *policyData) gitRules() gitRules {
 	named := func(m *rules.Matcher) bool {
 		return slices.ContainsFunc(m.Rules(), func(r *rules.Rule) bool { return strings.Contains(pathname.Folded.Of(r.Text), "git") })
 	}
-	g := gitRules{all: slices.ContainsFunc(k.closed(), named) || named(k.files.unread) || named(k.files.unwritten), edit: named(k.deny.Edit)}
+	g := gitRules{all: slices.ContainsFunc(k.closed(), named) || named(k.files.unread) ||
+		named(k.files.unwritten), edit: named(k.deny.Edit)}
 	g.all = g.all || g.edit
 	g.any = g.all || !k.deny.Read.Empty() || !k.ask.Read.Empty()
 	return g

@@ -73,7 +73,8 @@ func TestSandboxPathsScratch(t *testing.T) {
 			c.Roots, c.Scratch = append(c.Roots, filepath.Join(top, "home/proj")), scratch
 		})
 		got := p.Commands().SandboxPaths()
-		if slices.ContainsFunc(got.Denied, func(name string) bool { return withinAny(scratch, []string{name}) }) || !slices.Contains(got.Writable, scratch) {
+		if slices.ContainsFunc(got.Denied, func(name string) bool { return withinAny(scratch, []string{name}) }) ||
+			!slices.Contains(got.Writable, scratch) {
 			t.Errorf("%s: the scratch directory is gone: denied %q, writable %q", tt.rule, got.Denied, got.Writable)
 		}
 		if slices.Contains(got.Masked, top) {
@@ -97,7 +98,8 @@ func TestSandboxPathsScratch(t *testing.T) {
 // where they are on writing only if they name it.
 func TestSandboxPathsGit(t *testing.T) {
 	_, ws := workspace(t)
-	tree(t, ws, ".git/x.key", ".git/sub/y.key", ".git/refs/heads/main", ".git/refs/heads/z.key", ".git/objects/ab/z.key", ".git/modules/m/refs/main", ".git/index.lock")
+	tree(t, ws, ".git/x.key", ".git/sub/y.key", ".git/refs/heads/main", ".git/refs/heads/z.key",
+		".git/objects/ab/z.key", ".git/modules/m/refs/main", ".git/index.lock")
 	for _, tt := range []struct{ rule, denied, readOnly string }{
 		{"Read(*.key)", ".git/x.key .git/sub/y.key", ""},
 		{"Read(main)", "", ""},
@@ -115,9 +117,11 @@ func TestSandboxPathsGit(t *testing.T) {
 			is   []string
 			want string
 		}{{got.Denied, tt.denied}, {got.ReadOnly, tt.readOnly}} {
-			for _, name := range []string{"", "/x.key", "/sub/y.key", "/refs", "/refs/heads/main", "/refs/heads/z.key", "/objects/ab/z.key", "/modules/m/refs/main", "/index.lock"} {
+			for _, name := range []string{"", "/x.key", "/sub/y.key", "/refs", "/refs/heads/main", "/refs/heads/z.key",
+				"/objects/ab/z.key", "/modules/m/refs/main", "/index.lock"} {
 				name = ".git" + name
-				if is, want := slices.Contains(list.is, filepath.Join(ws, name)), slices.Contains(strings.Fields(list.want), name); is != want {
+				if is, want := slices.Contains(list.is,
+					filepath.Join(ws, name)), slices.Contains(strings.Fields(list.want), name); is != want {
 					t.Errorf("%s: %s is held: %v, want %v", tt.rule, name, is, want)
 				}
 			}
@@ -168,7 +172,8 @@ func TestEveryEdit(t *testing.T) {
 func TestNetworkDenied(t *testing.T) {
 	_, ws := workspace(t)
 	p := policy(t, ws, testRules(ws, "deny WebFetch(domain:Evil.example.)\ndeny WebFetch(domain: *.bad.example)\nallow WebFetch(domain:good.example)\nask WebFetch(domain:asked.example)\ndeny WebFetch"))
-	if got, want := p.Commands().Network(), []string{"evil.example", "*.bad.example"}; !slices.Equal(got.Denied, want) || len(got.Allowed) > 0 {
+	if got, want := p.Commands().Network(), []string{"evil.example", "*.bad.example"}; !slices.Equal(got.Denied,
+		want) || len(got.Allowed) > 0 {
 		t.Errorf("got %+v, want %q denied", got, want)
 	}
 }

@@ -74,7 +74,8 @@ func (p *Policy) Scripts(in Intent, v Verdict) (all []Script) {
 		fmt.Fprintf(&digests, "%q %s %s\n", s.File, s.Digest, digestOf([]byte(s.Text)))
 	}
 	more := fmt.Sprintf("%d more scripts", len(all)-maxScripts)
-	return append(all[:maxScripts], Script{Command: "the line", File: more, Digest: digestOf([]byte(digests.String())), Note: "not shown"})
+	return append(all[:maxScripts], Script{Command: "the line", File: more, Digest: digestOf([]byte(digests.String())),
+		Note: "not shown"})
 }
 
 // changesBefore reports whether a command of the line may change files before the one at an index. Those that it runs
@@ -121,7 +122,8 @@ func (p *Policy) scriptsOf(ln *commandLine, s command.Simple) (all []Script) {
 		return nil
 	}
 	if ln.lost {
-		return []Script{{Command: s.Text, File: nameOf(at), Note: "the directory that it runs in is not known before it runs"}}
+		return []Script{{Command: s.Text, File: nameOf(at),
+			Note: "the directory that it runs in is not known before it runs"}}
 	}
 	for _, dir := range ln.runsIn(s.Places) {
 		if found, ok := p.scriptIn(ln, at, dir); ok {

@@ -73,13 +73,17 @@ func TestScripts(t *testing.T) {
 			}
 			continue
 		}
-		if len(all) != 1 || all[0].Text != tt.text || !strings.Contains(all[0].Note, tt.note) || tt.note == "" && all[0].Note != "" ||
-			tt.file != "" && all[0].File != filepath.Join(ws, tt.file) || (all[0].Digest != "") != (tt.text != "" || strings.Contains(tt.note, "no text") || strings.Contains(tt.note, "parsed")) {
+		if len(all) != 1 || all[0].Text != tt.text || !strings.Contains(all[0].Note, tt.note) || tt.note == "" &&
+			all[0].Note != "" ||
+			tt.file != "" && all[0].File != filepath.Join(ws, tt.file) ||
+			(all[0].Digest != "") != (tt.text != "" || strings.Contains(tt.note, "no text") ||
+				strings.Contains(tt.note, "parsed")) {
 			t.Errorf("%s: %q shows %+v", tt.why, tt.command, all)
 		}
 	}
 	in := Intent{Tool: "Bash", Effects: []Effect{NewExec("bash long", resolve(t, p, "."))}}
-	if all := p.Scripts(in, p.Judge(in)); len(all) != 1 || all[0].Cut == 0 || len(all[0].Text) > maxScriptText || !strings.HasSuffix(all[0].Text, "\n") {
+	if all := p.Scripts(in, p.Judge(in)); len(all) != 1 || all[0].Cut == 0 || len(all[0].Text) > maxScriptText ||
+		!strings.HasSuffix(all[0].Text, "\n") {
 		t.Errorf("a long script: %d, %+v", len(all), all[0].Cut)
 	}
 }

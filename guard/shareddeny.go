@@ -29,7 +29,8 @@ func (d SharedDeny) String() string {
 	if more := len(d.Sources) - maxSharedSources; more > 0 {
 		sources += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("%s not served: denied for Claude Code and for toolhost by %s", strings.Join(d.Tools, ", "), sources)
+	return fmt.Sprintf("%s not served: denied for Claude Code and for toolhost by %s",
+		strings.Join(d.Tools, ", "), sources)
 }
 
 // Remedy says how to keep the tools.
@@ -38,7 +39,8 @@ func (d SharedDeny) Remedy() string {
 	for _, r := range d.Rules {
 		names = append(names, strconv.Quote(r))
 	}
-	return fmt.Sprintf(`to deny only Claude Code's own tools, put "rules": {"native": [%s]} into %s`, strings.Join(names, ", "), d.File)
+	return fmt.Sprintf(`to deny only Claude Code's own tools, put "rules": {"native": [%s]} into %s`,
+		strings.Join(names, ", "), d.File)
 }
 
 // SharedDenies returns the bare denies of Claude Code's files that remove any of these tools, by the file that can

@@ -34,7 +34,8 @@ func Sanitize(s string) string {
 func unseen(r rune) bool {
 	const emptyBraille, firstSelector, lastSelector = '\u2800', '\uFE00', '\uFE0F' // the selectors are in many emoji
 	return !unicode.IsPrint(r) || r == emptyBraille ||
-		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) && (r < firstSelector || r > lastSelector)
+		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) &&
+			(r < firstSelector || r > lastSelector)
 }
 
 // OneLine returns a text as one line in which every character is visible.

@@ -31,14 +31,16 @@ func TestShorten(t *testing.T) {
 		if n := utf8.RuneCountInString(got); n > max(most, 1) {
 			t.Errorf("%d: %d characters", most, n)
 		}
-		if most >= 80 && most < len(long) && (!strings.HasPrefix(got, "aa") || !strings.HasSuffix(got, "bb") || !strings.Contains(got, "characters left out")) {
+		if most >= 80 && most < len(long) && (!strings.HasPrefix(got, "aa") || !strings.HasSuffix(got, "bb") ||
+			!strings.Contains(got, "characters left out")) {
 			t.Errorf("%d: %s", most, got)
 		}
 	}
 }
 
 func TestOneLine(t *testing.T) {
-	for text, want := range map[string]string{" a\nb\tc ": "a⏎b c", "\x1b[1m": "␛[1m", "x\u200by": "x⟨U+200B⟩y", "\u3164": "⟨U+3164⟩", "\xff": "\ufffd", "é ✔️": "é ✔️"} {
+	for text, want := range map[string]string{" a\nb\tc ": "a⏎b c", "\x1b[1m": "␛[1m", "x\u200by": "x⟨U+200B⟩y",
+		"\u3164": "⟨U+3164⟩", "\xff": "\ufffd", "é ✔️": "é ✔️"} {
 		if got := OneLine(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}

@@ -225,7 +225,8 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if err != nil {
 		return nil, err
 	}
-	if c.Method != jsonrpc.MethodCall || c.peer.Unattended || !server.IsModernRequest(ctx) || !declares(&c.Envelope, tasksExtension) {
+	if c.Method != jsonrpc.MethodCall || c.peer.Unattended || !server.IsModernRequest(ctx) ||
+		!declares(&c.Envelope, tasksExtension) {
 		return s.callTool(ctx, c, req, answer)
 	}
 	t := &clientTask{principal: c.peer.Who.Principal, tool: req.Params.Name, leave: func() { c.admission.Leave() }}
@@ -239,7 +240,8 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 }
 
 // callTool makes a call of a tool with the answer to an earlier question.
-func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolRequest, answer *Answer) (*mcp.CallToolResult, error) {
+func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolRequest,
+	answer *Answer) (*mcp.CallToolResult, error) {
 	tool, arguments := c.tool, req.Params.RawArguments
 	if c.arguments != nil {
 		arguments = c.arguments
@@ -259,8 +261,9 @@ func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolReque
 	task := taskOf(ctx)
 	task.beforeLeave(shown.stop)
 	call := Request{
-		Tool: tool.called(c.Params.Name), tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
-		CanAsk: asks || s.host.approvals.asksOperator(c.peer.Who.Principal), Answer: answer,
+		Tool: tool.called(c.Params.Name), tool: tool, Args: s.host.tools.withoutSession(tool, arguments),
+		Progress: shown.callback(),
+		CanAsk:   asks || s.host.approvals.asksOperator(c.peer.Who.Principal), Answer: answer,
 		Origin: originOf(ctx, c, req, program), ClientLimits: func(other int) builtin.ClientLimits { return program.passes(other, len(arguments)) },
 	}
 	if can := elicitation(ctx); asks && can != nil {

@@ -44,7 +44,8 @@ type children struct {
 }
 
 func newChildren(h *Host) *children {
-	return &children{host: h, all: map[string]*child{}, server: sync.OnceValues(func() (*Server, error) { return NewServer(h) })}
+	return &children{host: h, all: map[string]*child{},
+		server: sync.OnceValues(func() (*Server, error) { return NewServer(h) })}
 }
 
 // of returns the agent of a principal, or nil if the principal is not an agent.
@@ -144,7 +145,8 @@ func (c *children) start(ctx context.Context, one *child, who auth.Identity) (*b
 		return nil, nil, err
 	}
 	principal, spec := one.spec.Agent.Principal(), &one.spec
-	spec.ReadOnly = spec.Agent.ReadOnly || c.host.modes.isPlanning(one.scope) || c.host.policies.settings.Current().DefaultMode == settings.ModePlan
+	spec.ReadOnly = spec.Agent.ReadOnly || c.host.modes.isPlanning(one.scope) ||
+		c.host.policies.settings.Current().DefaultMode == settings.ModePlan
 	for up := c.of(one.parent); up != nil; up = c.of(up.parent) {
 		spec.ReadOnly = spec.ReadOnly || up.spec.ReadOnly
 	}
@@ -158,7 +160,8 @@ func (c *children) start(ctx context.Context, one *child, who auth.Identity) (*b
 		c.set(principal, nil)
 		c.host.policies.removeScratch(principal)
 	}
-	cell, err := server.StartCell(ctx, auth.Identity{Principal: principal, Rights: who.Rights, Servers: who.Servers}, *spec)
+	cell, err := server.StartCell(ctx, auth.Identity{Principal: principal, Rights: who.Rights, Servers: who.Servers},
+		*spec)
 	if err != nil {
 		gone()
 		return nil, nil, err
@@ -175,7 +178,8 @@ func (c *children) start(ctx context.Context, one *child, who auth.Identity) (*b
 var errAgentEnded = errors.New("this agent has ended")
 
 // strictness lists the permission modes, strictest first.
-var strictness = []string{settings.ModePlan, settings.ModeDontAsk, settings.ModeDefault, settings.ModeAcceptEdits, settings.ModeAuto, settings.ModeBypass}
+var strictness = []string{settings.ModePlan, settings.ModeDontAsk, settings.ModeDefault, settings.ModeAcceptEdits,
+	settings.ModeAuto, settings.ModeBypass}
 
 // narrow returns the settings of a principal. For an agent these are the settings of its caller, restricted further. It
 // returns nil for an agent that has ended.
@@ -193,7 +197,8 @@ func (p *policies) narrow(set *settings.Settings, principal string) *settings.Se
 	narrowed := *set
 	narrowed.Sandbox.AllowUnsandboxedCommands, narrowed.Sandbox.ExcludedCommands = false, nil
 	if mode := one.spec.Agent.Mode; mode != "" && slices.Index(strictness, mode) < slices.Index(strictness, set.DefaultMode) {
-		narrowed.DefaultMode, narrowed.DefaultModeFrom = mode, settings.Entry{Text: mode, File: "the agent " + one.spec.Agent.Type}
+		narrowed.DefaultMode, narrowed.DefaultModeFrom = mode, settings.Entry{Text: mode, File: "the agent " +
+			one.spec.Agent.Type}
 	}
 	narrowed.Deny = slices.Clip(narrowed.Deny)
 	for _, name := range p.withheld(one, min(set.Agent.Depth, maxDepth)) {
@@ -322,9 +327,11 @@ func (c *children) examine() (all []doctor.Finding) {
 	}
 	var env builtin.Env
 	if err := c.host.cfg.AgentRunner(c.host, runner.Text, &env); err != nil {
-		all = append(all, doctor.Finding{Level: doctor.LevelWarn, About: "agent", Text: err.Error(), Remedy: "install it, or correct agent.runner in " + runner.Where()})
+		all = append(all, doctor.Finding{Level: doctor.LevelWarn, About: "agent", Text: err.Error(),
+			Remedy: "install it, or correct agent.runner in " + runner.Where()})
 	} else {
-		all = append(all, doctor.Finding{Level: doctor.LevelOK, About: "agent", Text: env.Agents.Runner.Name + " runs as " + env.Agents.Runner.Command})
+		all = append(all, doctor.Finding{Level: doctor.LevelOK, About: "agent", Text: env.Agents.Runner.Name +
+			" runs as " + env.Agents.Runner.Command})
 	}
 	_, wrong := c.host.runtime.AgentTypes(p.agentDirs())
 	return append(all, faulty("agent", wrong)...)
@@ -336,7 +343,8 @@ func faulty(about string, wrong error) (all []doctor.Finding) {
 		return nil
 	}
 	for line := range strings.Lines(wrong.Error()) {
-		all = append(all, doctor.Finding{Level: doctor.LevelWarn, About: about, Text: strings.TrimSpace(line), Remedy: "correct the file"})
+		all = append(all, doctor.Finding{Level: doctor.LevelWarn, About: about, Text: strings.TrimSpace(line),
+			Remedy: "correct the file"})
 	}
 	return all
 }

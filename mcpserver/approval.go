@@ -51,7 +51,8 @@ type approver struct {
 
 // decide returns the final verdict on a call that requires approval. Without an answer it returns a question if
 // the client can ask it, and a refusal otherwise. An answer counts only for the call that it was given for.
-func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *audit.Record) (guard.Verdict, *Question) {
+func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *audit.Record) (guard.Verdict,
+	*Question) {
 	if v.Action != guard.Ask {
 		return v, nil
 	}

@@ -22,7 +22,8 @@ func TestQuestionsAreBoundToTheirCall(t *testing.T) {
 		q := approvals.New()
 		scope := "the scope"
 		req := Request{Tool: "Bash", Args: json.RawMessage(`{"command":"make","timeout":5}`)}
-		verdict := guard.Verdict{Action: guard.Ask, Rule: "Bash(make)", Parts: []guard.Part{{What: "run make", Action: guard.Ask}}}
+		verdict := guard.Verdict{Action: guard.Ask, Rule: "Bash(make)",
+			Parts: []guard.Part{{What: "run make", Action: guard.Ask}}}
 		call := digest(scope, req, verdict, nil)
 
 		other := func(change func(*string, *Request, *guard.Verdict)) []byte {
@@ -74,8 +75,10 @@ const askCapability = `"elicitation":{}`
 
 // modernBash is a call of Bash by a modern client that can ask, with extra params.
 func modernBash(id, command, extra string) string {
-	meta := strings.Replace(modernMeta, `clientCapabilities":{}`, `clientCapabilities":{`+askCapability+`},"threadId":"t"`, 1)
-	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"` + command + `"},` + extra + meta + `}}`
+	meta := strings.Replace(modernMeta, `clientCapabilities":{}`, `clientCapabilities":{`+askCapability+
+		`},"threadId":"t"`, 1)
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"` +
+		command + `"},` + extra + meta + `}}`
 }
 
 func TestAskModern(t *testing.T) {
@@ -100,7 +103,8 @@ func TestAskModern(t *testing.T) {
 				ResultType   string
 				RequestState string
 			}
-			if err := json.Unmarshal(asked.Result, &q); err != nil || q.ResultType != "input_required" || q.RequestState == "" {
+			if err := json.Unmarshal(asked.Result, &q); err != nil || q.ResultType != "input_required" ||
+				q.RequestState == "" {
 				t.Fatalf("no question: %s %+v", asked.Result, asked.Error)
 			}
 			extra := `"requestState":"` + q.RequestState + `","inputResponses":{"approval":` + test.answer + `},`
@@ -109,7 +113,8 @@ func TestAskModern(t *testing.T) {
 			if got := ran(c); got != test.runs {
 				t.Errorf("ran: %v, answer %s", got, answer.Result)
 			}
-			if log, err := os.ReadFile(c.host.Operator().AuditPath()); err != nil || !strings.Contains(string(log), `"answered":"client"`) {
+			if log, err := os.ReadFile(c.host.Operator().AuditPath()); err != nil ||
+				!strings.Contains(string(log), `"answered":"client"`) {
 				t.Errorf("who answered is not in the record: %s, %v", log, err)
 			}
 			if !strings.Contains(string(answer.Result), test.says) {
@@ -165,7 +170,8 @@ func TestNotOfferedIsNoAnswerModern(t *testing.T) {
 		c.send(modernBash("1", "touch done", ""))
 		asked := c.receive()
 		var q struct{ RequestState string }
-		if err := json.Unmarshal(asked.Result, &q); err != nil || q.RequestState == "" || strings.Contains(string(asked.Result), AlwaysAllow) {
+		if err := json.Unmarshal(asked.Result, &q); err != nil || q.RequestState == "" ||
+			strings.Contains(string(asked.Result), AlwaysAllow) {
 			t.Fatalf("no question, or one that offers to remember: %s %+v", asked.Result, asked.Error)
 		}
 		return q.RequestState
@@ -269,14 +275,16 @@ func ran(c *pipeClient) bool {
 func TestAskInANewSession(t *testing.T) {
 	c := startPipe(t, nil, askBeforeCommands)
 	call := func(extra string) string {
-		return strings.Replace(modernBash("1", "touch done", extra), `"_meta":{`, `"_meta":{"toolhost/session":"new",`, 1)
+		return strings.Replace(modernBash("1", "touch done", extra), `"_meta":{`,
+			`"_meta":{"toolhost/session":"new",`, 1)
 	}
 	c.send(call(""))
 	var asked struct{ RequestState string }
 	if a := c.receive(); json.Unmarshal(a.Result, &asked) != nil || asked.RequestState == "" {
 		t.Fatalf("no question: %s %+v", a.Result, a.Error)
 	}
-	c.send(call(`"requestState":"` + asked.RequestState + `","inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`))
+	c.send(call(`"requestState":"` + asked.RequestState +
+		`","inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`))
 	if a := c.receive(); !ran(c) || !strings.Contains(string(a.Result), `"session":`) {
 		t.Errorf("the allowed call did not run: %s %+v", a.Result, a.Error)
 	}
@@ -307,7 +315,8 @@ func TestAlwaysAllowed(t *testing.T) {
 		{name: "once", command: "touch done", stdio: true, decision: AllowOnce, offered: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h, _ := openHost(t, map[string]string{".claude/settings.json": ask}, func(c *Config) { c.TrustWorkspace = true })
+			h, _ := openHost(t, map[string]string{".claude/settings.json": ask},
+				func(c *Config) { c.TrustWorkspace = true })
 			args, _ := json.Marshal(map[string]string{"command": tt.command})
 			req := Request{Tool: "Bash", Args: args, CanAsk: true}
 			call := func() Reply { return h.Call(t.Context(), h.Admit(Local(), tt.meta, tt.session, tt.stdio), req) }
@@ -335,7 +344,8 @@ func TestQuestionRecordsAreBounded(t *testing.T) {
 	w.put(&Question{State: "other"}, audit.Record{Principal: "other"})
 	for n := range approvals.MaxOpen + beyond {
 		tool := strconv.Itoa(n)
-		w.put(&Question{State: tool}, audit.Record{Principal: "p", Tool: tool, Time: time.Unix(int64(n), 0), Command: strings.Repeat("x", 40_000)})
+		w.put(&Question{State: tool}, audit.Record{Principal: "p", Tool: tool, Time: time.Unix(int64(n), 0),
+			Command: strings.Repeat("x", 40_000)})
 	}
 	if !slices.Equal(written, []string{"0", "1", "2", "3", "4"}) || len(w.records) != approvals.MaxOpen+1 {
 		t.Errorf("%d wait, and %q are written", len(w.records), written)

@@ -186,8 +186,10 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 			t.Errorf("%.200q: %+v, whole %+v", message, m, whole)
 		}
 		var seen mcp.CallToolRequest
-		if err := json.Unmarshal([]byte(message), &seen); err != nil || string(seen.Params.RawArguments) != string(arguments) {
-			t.Errorf("%.200q: %.200q was cut, the library sees %.200q: %v", message, arguments, seen.Params.RawArguments, err)
+		if err := json.Unmarshal([]byte(message), &seen); err != nil ||
+			string(seen.Params.RawArguments) != string(arguments) {
+			t.Errorf("%.200q: %.200q was cut, the library sees %.200q: %v", message, arguments,
+				seen.Params.RawArguments, err)
 		}
 		if _, f := jsonrpc.Open([]byte(message)); f != nil || m.ID == nil || strings.Contains(m.Params.Name, "p") {
 			return // the library does not get it, or it is Glob or Grep, which may take long
@@ -200,7 +202,8 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		if !ok || !newCall(s, p).needsNoLibrary() {
 			return
 		}
-		if string(p.ID) != string(m.ID) || p.Method != m.Method || p.Params.Name != m.Params.Name || !reflect.DeepEqual(p.Params.Meta, m.Params.Meta) {
+		if string(p.ID) != string(m.ID) || p.Method != m.Method || p.Params.Name != m.Params.Name ||
+			!reflect.DeepEqual(p.Params.Meta, m.Params.Meta) {
 			t.Errorf("%.200q: %+v past the library, %+v", message, p, m)
 		}
 		if got := past(t, p); !sameJSON(t, got, want) {

@@ -17,7 +17,10 @@ func TestAskUser(t *testing.T) {
 		return p.h.Call(t.Context(), p.h.Admit(Local(), map[string]any{"threadId": thread}, "", true), req)
 	}
 	answers := func(raw string) Request {
-		return Request{Elicit: func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(raw), nil }}
+		return Request{Elicit: func(context.Context, json.RawMessage) (json.RawMessage,
+			error) {
+			return json.RawMessage(raw), nil
+		}}
 	}
 	for raw, want := range map[string]string{
 		`{"action":"accept","content":{"answer1":"left"}}`: `"Which way?": left`, `{"action":"decline"}`: "declined", `{"action":"cancel"}`: "No answer",
@@ -46,7 +49,8 @@ func TestAskUser(t *testing.T) {
 	for range 3 {
 		ask("flood", answers(`{"action":"cancel"}`))
 	}
-	if r := ask("flood", answers(`{"action":"accept","content":{"answer1":"left"}}`)); !r.IsError || !strings.Contains(r.Text, "last 3 questions") {
+	if r := ask("flood", answers(`{"action":"accept","content":{"answer1":"left"}}`)); !r.IsError ||
+		!strings.Contains(r.Text, "last 3 questions") {
 		t.Errorf("the fourth question: %s", r.Text)
 	}
 }
@@ -68,7 +72,8 @@ func TestAskingToolsAreListed(t *testing.T) {
 		}
 		for _, name := range []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} {
 			if strings.Contains(list, `"name":"`+name+`"`) != want || strings.Contains(first, name) != want {
-				t.Errorf("capabilities %s: %s is listed: %v, named in the instructions: %v", capabilities, name, !want, strings.Contains(first, name))
+				t.Errorf("capabilities %s: %s is listed: %v, named in the instructions: %v", capabilities, name, !want,
+					strings.Contains(first, name))
 			}
 		}
 	}

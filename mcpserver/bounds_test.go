@@ -27,7 +27,8 @@ func TestResultsKeepTheirBounds(t *testing.T) {
 	}
 	cell := func(source string, outputs ...string) string {
 		raw, _ := json.Marshal(source)
-		return `{"cell_type":"code","id":"` + fmt.Sprint(len(source)) + `","metadata":{},"execution_count":1,"source":` + string(raw) + `,"outputs":[` + strings.Join(outputs, ",") + `]}`
+		return `{"cell_type":"code","id":"` + fmt.Sprint(len(source)) +
+			`","metadata":{},"execution_count":1,"source":` + string(raw) + `,"outputs":[` + strings.Join(outputs, ",") + `]}`
 	}
 	book := func(cells ...string) string {
 		return `{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[` + strings.Join(cells, ",") + `]}`
@@ -63,14 +64,16 @@ func TestResultsKeepTheirBounds(t *testing.T) {
 		}
 		r := do(h, tool, string(raw))
 		if n := utf8.RuneCountInString(r.Text); n > most {
-			t.Errorf("%s %.200s: %d characters, more than %d; error: %v\n%.100s…", tool, raw, n, most, r.IsError, r.Text)
+			t.Errorf("%s %.200s: %d characters, more than %d; error: %v\n%.100s…", tool, raw, n, most,
+				r.IsError, r.Text)
 		}
 	}
 	for name := range files {
 		if strings.HasPrefix(name, "tree/") {
 			continue
 		}
-		for _, page := range []map[string]any{{}, {"limit": 1}, {"limit": 1 << 30}, {"offset": 2}, {"offset": 2, "limit": 1}, {"offset": 99_990, "limit": 50_000}} {
+		for _, page := range []map[string]any{{}, {"limit": 1}, {"limit": 1 << 30}, {"offset": 2},
+			{"offset": 2, "limit": 1}, {"offset": 99_990, "limit": 50_000}} {
 			page["file_path"] = name
 			ask("Read", readBound, page)
 		}
@@ -85,10 +88,13 @@ func TestResultsKeepTheirBounds(t *testing.T) {
 	ask("Edit", otherBound, map[string]any{"file_path": "short.txt", "old_string": "x", "new_string": "y"})
 	ask("Edit", otherBound, map[string]any{"file_path": "short.txt", "old_string": strings.Repeat("not there\n", 20_000), "new_string": "y"})
 	do(h, "Read", `{"file_path":"short.txt","limit":1000000}`)
-	ask("Edit", otherBound, map[string]any{"file_path": "short.txt", "old_string": "x", "new_string": strings.Repeat("w", 500), "replace_all": true})
-	ask("Edit", otherBound, map[string]any{"file_path": "long.txt", "old_string": "z", "new_string": strings.Repeat("w\n", 500), "replace_all": true})
+	ask("Edit", otherBound, map[string]any{"file_path": "short.txt", "old_string": "x",
+		"new_string": strings.Repeat("w", 500), "replace_all": true})
+	ask("Edit", otherBound, map[string]any{"file_path": "long.txt", "old_string": "z",
+		"new_string": strings.Repeat("w\n", 500), "replace_all": true})
 	ask("Write", otherBound, map[string]any{"file_path": "forty.txt", "content": strings.Repeat(strings.Repeat("v", 900)+"\n", 1000)})
-	ask("NotebookEdit", otherBound, map[string]any{"notebook_path": "sources.ipynb", "cell_id": "300000", "new_source": strings.Repeat(strings.Repeat("v", 900)+"\n", 1000)})
+	ask("NotebookEdit", otherBound, map[string]any{"notebook_path": "sources.ipynb", "cell_id": "300000",
+		"new_source": strings.Repeat(strings.Repeat("v", 900)+"\n", 1000)})
 	if !testing.Short() {
 		ask("Bash", otherBound, map[string]any{"command": "yes | head -c 2000000"})
 		ask("Bash", otherBound, map[string]any{"command": "yes 語 | head -c 2000000; exit 3"})

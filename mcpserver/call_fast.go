@@ -14,18 +14,21 @@ import (
 // needsNoLibrary reports whether the host handles a call without the library: it serves the tool itself or for another
 // server, and there is no extension.
 func (m *message) needsNoLibrary() bool {
-	return m.Plain && (m.tools[m.tool.name] || m.tool.handler() == foreignHandler) && m.host.cfg.Extension.Options == nil
+	return m.Plain && (m.tools[m.tool.name] || m.tool.handler() == foreignHandler) &&
+		m.host.cfg.Extension.Options == nil
 }
 
 // answerCall answers a plain call as the library would.
 func (m *message) answerCall(ctx context.Context) (response mcp.JSONRPCMessage) {
 	defer func() {
 		if p := recover(); p != nil {
-			no := jsonrpc.Error{ID: m.ID, Code: mcp.INTERNAL_ERROR, Text: fmt.Sprintf("panic recovered in %s tool handler: %v", m.Params.Name, p)}
+			no := jsonrpc.Error{ID: m.ID, Code: mcp.INTERNAL_ERROR,
+				Text: fmt.Sprintf("panic recovered in %s tool handler: %v", m.Params.Name, p)}
 			response = no.Response()
 		}
 	}()
-	req := mcp.CallToolRequest{Request: mcp.Request{Method: jsonrpc.MethodCall}, Params: mcp.CallToolParams{Name: m.tool.name, RawArguments: m.Arguments}}
+	req := mcp.CallToolRequest{Request: mcp.Request{Method: jsonrpc.MethodCall},
+		Params: mcp.CallToolParams{Name: m.tool.name, RawArguments: m.Arguments}}
 	if m.Params.Meta != nil {
 		req.Params.Meta = mcp.NewMetaFromMap(m.Params.Meta)
 	}

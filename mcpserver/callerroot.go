@@ -106,10 +106,12 @@ func (p *policies) rooted(set *settings.Settings, root string) *settings.Setting
 	own.Sandbox.Filesystem.DenyRead = slices.Clip(own.Sandbox.Filesystem.DenyRead)
 	for _, dir := range p.others() {
 		if real, err := filepath.EvalSymlinks(dir); err != nil || real != root {
-			own.Sandbox.Filesystem.DenyRead = append(own.Sandbox.Filesystem.DenyRead, settings.Entry{Text: dir, File: file})
+			own.Sandbox.Filesystem.DenyRead = append(own.Sandbox.Filesystem.DenyRead,
+				settings.Entry{Text: dir, File: file})
 		}
 	}
-	own.Sandbox.Filesystem.AllowRead = append(slices.Clip(own.Sandbox.Filesystem.AllowRead), settings.Entry{Text: root, File: file})
+	own.Sandbox.Filesystem.AllowRead = append(slices.Clip(own.Sandbox.Filesystem.AllowRead),
+		settings.Entry{Text: root, File: file})
 	return &own
 }
 

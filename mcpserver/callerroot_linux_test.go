@@ -69,7 +69,8 @@ func TestCallerRoot(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(o.root, "bob", "new")); err == nil {
 		t.Error("a file was written in another caller's root")
 	}
-	if text, err := os.ReadFile(filepath.Join(o.root, "alice", "note")); err != nil || string(text) != "note of alice\nmore\n" {
+	if text, err := os.ReadFile(filepath.Join(o.root, "alice", "note")); err != nil ||
+		string(text) != "note of alice\nmore\n" {
 		t.Errorf("her own file holds %q, %v", text, err)
 	}
 	if len(person.asked) != 0 {
@@ -80,7 +81,8 @@ func TestCallerRoot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if resp, body := callAs("Read", `{"file_path":"a.txt"}`).as(bearer, nil).do(t, o.url); resp.StatusCode != http.StatusForbidden {
+		if resp, body := callAs("Read", `{"file_path":"a.txt"}`).as(bearer, nil).do(t,
+			o.url); resp.StatusCode != http.StatusForbidden {
 			t.Errorf("a token with the root %s: %d %s", name, resp.StatusCode, body)
 		}
 	}

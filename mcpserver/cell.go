@@ -77,7 +77,8 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 }
 
 // cellEnv returns the environment of a program in a cell.
-func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Policy, spec builtin.CellSpec) (*builtin.Env, error) {
+func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Policy,
+	spec builtin.CellSpec) (*builtin.Env, error) {
 	a := h.Admit(who, nil, "", true)
 	if a.Leave(); a.err != nil {
 		return nil, a.err
@@ -197,7 +198,8 @@ func (p *policies) cell(principal string, c builtin.CellSpec, dir string) (*guar
 	if err != nil {
 		return nil, err
 	}
-	return rules.For(guard.Caller{Principal: principal, Remote: p.cfg.Remote, Own: []string{p.results.For(principal).Dir()}}), nil
+	return rules.For(guard.Caller{Principal: principal, Remote: p.cfg.Remote,
+		Own: []string{p.results.For(principal).Dir()}}), nil
 }
 
 // cellGaps returns the protections that an agent in a cell relies on and that this machine lacks.

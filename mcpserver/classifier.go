@@ -18,7 +18,8 @@ const byClassifier = "classifier"
 func (s *hookset) classify(ctx context.Context, c *execCall, v guard.Verdict) <-chan hook.Decision {
 	set := s.policies.settings.Current()
 	group := set.Hooks[settings.Classifier]
-	if v.Action != guard.Ask || v.Final || c.env.Policy.Mode() != settings.ModeAuto || len(group) == 0 || c.req.Answer != nil {
+	if v.Action != guard.Ask || v.Final || c.env.Policy.Mode() != settings.ModeAuto || len(group) == 0 ||
+		c.req.Answer != nil {
 		return nil
 	}
 	input, err := c.call.Input()

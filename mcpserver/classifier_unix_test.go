@@ -46,7 +46,8 @@ func TestClassifier(t *testing.T) {
 			if tt.name == "contained" {
 				contained = ""
 			}
-			text := `{"permissions":{` + tt.rules + `"defaultMode":"` + tt.mode + `","classifier":{"type":"command",` + contained + `"command":` + string(rules) + `}},"sandbox":{"autoAllowBashIfSandboxed":false}}`
+			text := `{"permissions":{` + tt.rules + `"defaultMode":"` + tt.mode + `","classifier":{"type":"command",` +
+				contained + `"command":` + string(rules) + `}},"sandbox":{"autoAllowBashIfSandboxed":false}}`
 			files := map[string]string{}
 			if tt.workspace {
 				files[".claude/settings.json"] = text
@@ -62,7 +63,8 @@ func TestClassifier(t *testing.T) {
 				t.Errorf("ran: %v, want %v: %s", err == nil, tt.runs, reply.Text)
 			}
 			log, _ := os.ReadFile(h.Operator().AuditPath())
-			if by := strings.Contains(string(log), `"approved","by":"classifier"`); by != (tt.runs && tt.tool == "Bash") {
+			if by := strings.Contains(string(log), `"approved","by":"classifier"`); by != (tt.runs &&
+				tt.tool == "Bash") {
 				t.Errorf("recorded: %s", log)
 			}
 		})
@@ -92,7 +94,8 @@ func TestClassifierWhileAsked(t *testing.T) {
 			m := c.receive()
 			for ; m.Method == "elicitation/create" || m.Method != ""; m = c.receive() {
 				if tt.answer != "" && m.Method == "elicitation/create" {
-					c.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"action":"accept","content":{"decision":"` + tt.answer + `"}}}`)
+					c.send(`{"jsonrpc":"2.0","id":` + string(m.ID) +
+						`,"result":{"action":"accept","content":{"decision":"` + tt.answer + `"}}}`)
 				}
 			}
 			writeFile(t, filepath.Join(c.root, "answered"), "")
@@ -100,7 +103,9 @@ func TestClassifierWhileAsked(t *testing.T) {
 				t.Errorf("ran: %v: %s", ran(c), m.Result)
 			}
 			log, _ := os.ReadFile(c.host.Operator().AuditPath())
-			if n := strings.Count(string(log), "\n"); n != 1 || !strings.Contains(string(log), `"asked","by":"client"`) || !strings.Contains(string(log), `d","by":"`+tt.by+`"`) {
+			if n := strings.Count(string(log), "\n"); n != 1 ||
+				!strings.Contains(string(log), `"asked","by":"client"`) ||
+				!strings.Contains(string(log), `d","by":"`+tt.by+`"`) {
 				t.Errorf("%d records: %s", n, log)
 			}
 		})

@@ -108,7 +108,8 @@ func taskOf(ctx context.Context) *clientTask {
 
 // run runs a call until it ends, or becomes a task. It returns the result of the call, or the task, with which the
 // call goes on.
-func (s *clientTasks) run(ctx context.Context, t *clientTask, call func(context.Context) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, *taskView, error) {
+func (s *clientTasks) run(ctx context.Context, t *clientTask, call func(context.Context) (*mcp.CallToolResult,
+	error)) (*mcp.CallToolResult, *taskView, error) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	t.table, t.cancel, t.handed = s, cancel, make(chan struct{})
 	t.detach = context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
@@ -183,7 +184,8 @@ func (t *clientTask) HandOver(task string) bool {
 	}
 	now := time.Now().UTC()
 	t.id = rand.Text()
-	t.view = taskView{ID: t.id, Status: taskWorks, Created: now, Updated: now, Poll: taskPoll.Milliseconds(), Message: t.tool + " goes on"}
+	t.view = taskView{ID: t.id, Status: taskWorks, Created: now, Updated: now, Poll: taskPoll.Milliseconds(),
+		Message: t.tool + " goes on"}
 	if task != "" {
 		t.view.Message += " as the background task " + task
 	}

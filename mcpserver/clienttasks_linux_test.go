@@ -63,12 +63,14 @@ func follow(t *testing.T, c *pipeClient, command, extra string) *follower {
 	c.send(followedBash(1, command, extra))
 	a := c.receive()
 	created := taskIn(t, a.Result)
-	if created.ResultType != "task" || created.Status != taskWorks || created.TaskID == "" || created.TTLMs != nil || created.Result != nil || strings.Contains(string(a.Result), `"content"`) {
+	if created.ResultType != "task" || created.Status != taskWorks || created.TaskID == "" || created.TTLMs != nil ||
+		created.Result != nil || strings.Contains(string(a.Result), `"content"`) {
 		t.Fatalf("the call is no task: %s %+v", a.Result, a.Error)
 	}
 	f := &follower{pipeClient: c, id: created.TaskID}
 	c.send(followed(2, "subscriptions/listen", fmt.Sprintf(`"notifications":{"taskIds":[%q,"other"]}`, f.id)))
-	if ack := f.line(); !strings.Contains(ack, "acknowledged") || !strings.Contains(ack, f.id) || strings.Contains(ack, "other") || !strings.Contains(ack, `subscriptionId":2`) {
+	if ack := f.line(); !strings.Contains(ack, "acknowledged") || !strings.Contains(ack, f.id) ||
+		strings.Contains(ack, "other") || !strings.Contains(ack, `subscriptionId":2`) {
 		t.Fatalf("acknowledged: %s", ack)
 	}
 	return f
@@ -139,16 +141,19 @@ func TestClientTask(t *testing.T) {
 			if extra == "" {
 				change = withWindow(t)
 			}
-			f := follow(t, startPipe(t, nil, change), "until [ -e go ]; do sleep 0.01; done; echo finished; exit 3", extra)
+			f := follow(t, startPipe(t, nil, change), "until [ -e go ]; do sleep 0.01; done; echo finished; exit 3",
+				extra)
 			f.send(followedBash(4, "touch go; echo later", ""))
 			done := f.until(taskCompleted)
-			if r := done.Result; r == nil || !r.IsError || !strings.Contains(r.Content[0].Text, "finished") || !strings.Contains(r.Content[0].Text, "3") || strings.Contains(r.Content[0].Text, "task_") {
+			if r := done.Result; r == nil || !r.IsError || !strings.Contains(r.Content[0].Text, "finished") ||
+				!strings.Contains(r.Content[0].Text, "3") || strings.Contains(r.Content[0].Text, "task_") {
 				t.Errorf("result: %+v", done.Result)
 			}
 			if done.TTLMs == nil || *done.TTLMs < int(taskKept.Milliseconds()) {
 				t.Errorf("a task that has ended is kept for ever: %+v", done)
 			}
-			if again := f.get(); again.Status != taskCompleted || again.ResultType != "complete" || again.Result == nil {
+			if again := f.get(); again.Status != taskCompleted || again.ResultType != "complete" ||
+				again.Result == nil {
 				t.Errorf("again: %+v", again)
 			}
 			f.send(followedBash(5, "echo next", ""))
@@ -161,7 +166,8 @@ func TestClientTask(t *testing.T) {
 // TestClientTaskServer: a command in the background that does not end, as a server, is not followed for ever. The result names
 // the task, in which it goes on.
 func TestClientTaskServer(t *testing.T) {
-	f := follow(t, startPipe(t, nil, withWindow(t)), "until [ -e go ]; do sleep 0.01; done; echo served", `,"run_in_background":true`)
+	f := follow(t, startPipe(t, nil, withWindow(t)), "until [ -e go ]; do sleep 0.01; done; echo served",
+		`,"run_in_background":true`)
 	r := f.until(taskCompleted).Result
 	if r == nil || r.IsError || !strings.Contains(r.Content[0].Text, "runs as the background task") {
 		t.Fatalf("result: %+v", r)
@@ -170,7 +176,8 @@ func TestClientTaskServer(t *testing.T) {
 	f.send(followedBash(4, "touch go", ""))
 	for a := f.receive(); string(a.ID) != "4"; a = f.receive() {
 	}
-	f.send(strings.Replace(strings.Replace(followedBash(5, "x", ""), `"Bash"`, `"TaskOutput"`, 1), `"command":"x"`, `"task_id":"`+id[1]+`"`, 1))
+	f.send(strings.Replace(strings.Replace(followedBash(5, "x", ""), `"Bash"`, `"TaskOutput"`, 1), `"command":"x"`,
+		`"task_id":"`+id[1]+`"`, 1))
 	a := f.receive()
 	for string(a.ID) != "5" {
 		a = f.receive()
@@ -184,7 +191,8 @@ func TestClientTaskServer(t *testing.T) {
 func TestClientTaskNotFollowed(t *testing.T) {
 	c := startPipe(t, nil, withWindow(t))
 	c.send(strings.Replace(modernBash("1", "echo 1", ""), `"echo 1"`, `"echo 1","run_in_background":true`, 1))
-	if a := c.receive(); !strings.Contains(string(a.Result), "TaskOutput") || strings.Contains(string(a.Result), `"resultType":"task"`) {
+	if a := c.receive(); !strings.Contains(string(a.Result), "TaskOutput") ||
+		strings.Contains(string(a.Result), `"resultType":"task"`) {
 		t.Errorf("a call: %s", a.Result)
 	}
 	for _, method := range []string{methodTaskGet, methodTaskUpdate, methodTaskCancel} {
@@ -193,7 +201,8 @@ func TestClientTaskNotFollowed(t *testing.T) {
 			t.Errorf("%s: %+v", method, a)
 		}
 	}
-	c.send(`{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{"taskIds":["x"]},` + modernMeta + `}}`)
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{"taskIds":["x"]},` +
+		modernMeta + `}}`)
 	if a := c.receive(); a.Error == nil || a.Error.Code != mcp.MISSING_REQUIRED_CLIENT_CAPABILITY {
 		t.Errorf("listen: %+v", a)
 	}
@@ -201,7 +210,8 @@ func TestClientTaskNotFollowed(t *testing.T) {
 
 // TestClientTaskCancel: a task that its client cancels ends with everything that it started.
 func TestClientTaskCancel(t *testing.T) {
-	f := follow(t, startPipe(t, nil, withWindow(t)), "touch started; until [ -e go ]; do sleep 0.01; done; touch late", `,"run_in_background":true`)
+	f := follow(t, startPipe(t, nil, withWindow(t)), "touch started; until [ -e go ]; do sleep 0.01; done; touch late",
+		`,"run_in_background":true`)
 	if ack := f.ask(methodTaskCancel, ""); string(ack) != `{"resultType":"complete"}` {
 		t.Errorf("acknowledged: %s", ack)
 	}
@@ -258,7 +268,8 @@ func TestClientTaskAsks(t *testing.T) {
 				}
 			}
 			done := f.until(taskCompleted)
-			if ran(f.pipeClient) != tt.runs || exists(f.pipeClient, "more") != tt.runs || !strings.Contains(done.Result.Content[0].Text, "after") {
+			if ran(f.pipeClient) != tt.runs || exists(f.pipeClient, "more") != tt.runs ||
+				!strings.Contains(done.Result.Content[0].Text, "after") {
 				t.Errorf("ran: %v, %+v", ran(f.pipeClient), done.Result)
 			}
 			if tt.runs && keys[0] == keys[1] {
@@ -301,7 +312,8 @@ func TestClientTaskIsOfItsCaller(t *testing.T) {
 		{"then", ann, get, id, http.StatusOK, `"status":"cancelled"`},
 		{"an address as the name", ann, skillRequest(2, methodSkillGet, `"uri":"skill://user/x/SKILL.md",`), "skill://user/x/SKILL.md", http.StatusNotFound, "serves no skills"},
 	} {
-		if status, text := send(tt.bearer, tt.body, tt.header); status != tt.status || !strings.Contains(text, tt.want) {
+		if status, text := send(tt.bearer, tt.body, tt.header); status != tt.status ||
+			!strings.Contains(text, tt.want) {
 			t.Errorf("%s: %d %s", tt.name, status, text)
 		}
 	}
@@ -352,7 +364,8 @@ func TestClientTaskFails(t *testing.T) {
 		return nil, errors.New("no server")
 	})
 	s.running.Wait()
-	if view, ok := s.see("ann", created.ID); !ok || view.Status != taskFailed || view.Message != "no server" || view.TTL == nil {
+	if view, ok := s.see("ann", created.ID); !ok || view.Status != taskFailed || view.Message != "no server" ||
+		view.TTL == nil {
 		t.Errorf("it failed as %+v", view)
 	}
 }
@@ -391,11 +404,13 @@ func TestClientTaskAfterQuestion(t *testing.T) {
 	c.send(followedBash(1, "touch done", `,"run_in_background":true`))
 	a := c.receive()
 	var asked struct{ ResultType, RequestState, TaskID string }
-	if err := json.Unmarshal(a.Result, &asked); err != nil || asked.ResultType != "input_required" || asked.TaskID != "" {
+	if err := json.Unmarshal(a.Result, &asked); err != nil || asked.ResultType != "input_required" ||
+		asked.TaskID != "" {
 		t.Fatalf("no question: %v %s", err, a.Result)
 	}
 	answer := fmt.Sprintf(`"requestState":%q,"inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`, asked.RequestState)
-	c.send(strings.Replace(followedBash(2, "touch done", `,"run_in_background":true`), `"name":"Bash"`, answer+`"name":"Bash"`, 1))
+	c.send(strings.Replace(followedBash(2, "touch done", `,"run_in_background":true`), `"name":"Bash"`, answer+
+		`"name":"Bash"`, 1))
 	a = c.receive()
 	created := taskIn(t, a.Result)
 	if created.ResultType != "task" {
@@ -431,9 +446,11 @@ done
 // TestClientTaskOfServer: a long call of another server is a task, and the server asks its user by it.
 func TestClientTaskOfServer(t *testing.T) {
 	dir := t.TempDir()
-	script, servers, flag := filepath.Join(dir, "server.sh"), filepath.Join(dir, "servers.json"), filepath.Join(dir, "go")
+	script, servers, flag := filepath.Join(dir, "server.sh"), filepath.Join(dir,
+		"servers.json"), filepath.Join(dir, "go")
 	writeFile(t, script, lateServer)
-	raw, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{"s": map[string]any{"command": "bash", "args": []string{script}, "sandbox": false, "env": map[string]string{"GO": flag}}}})
+	raw, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{"s": map[string]any{"command": "bash",
+		"args": []string{script}, "sandbox": false, "env": map[string]string{"GO": flag}}}})
 	writeFile(t, servers, string(raw))
 	c := startPipe(t, nil, func(c *Config) {
 		withWindow(t)(c)

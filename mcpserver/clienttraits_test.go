@@ -56,12 +56,14 @@ func TestResultsFitTheClient(t *testing.T) {
 		{"kimi-code", "Read", read(2000), 47_000, 49_500, `Go on with offset=(\d+)`},
 	} {
 		t.Run(test.client+" "+test.tool+" "+test.arguments, func(t *testing.T) {
-			c := startPipe(t, map[string]string{"lines.txt": strings.Repeat(strings.Repeat("x", 39)+"\n", 2000), "cells.ipynb": notebook})
+			c := startPipe(t, map[string]string{"lines.txt": strings.Repeat(strings.Repeat("x", 39)+"\n", 2000),
+				"cells.ipynb": notebook})
 			c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":%q,"version":"1"}}}`, test.client))
 			c.answered(t)
 			c.send(toolCall(1, test.tool, test.arguments))
 			isError, text := c.answered(t)
-			if n := utf8.RuneCountInString(text); isError != strings.Contains(test.arguments, "exit") || n < test.least || n > test.most {
+			if n := utf8.RuneCountInString(text); isError != strings.Contains(test.arguments, "exit") ||
+				n < test.least || n > test.most {
 				t.Fatalf("is an error: %v, %d characters\n%.200s … %s", isError, n, text, text[max(0, len(text)-200):])
 			}
 			said := regexp.MustCompile(test.says).FindStringSubmatch(text)
@@ -72,7 +74,8 @@ func TestResultsFitTheClient(t *testing.T) {
 				return
 			}
 			whole, err := os.ReadFile(said[1])
-			if lines := strings.Count(string(whole), "\n"); err != nil || lines < 2000 || strings.Count(text, "\n") >= lines {
+			if lines := strings.Count(string(whole), "\n"); err != nil || lines < 2000 ||
+				strings.Count(text, "\n") >= lines {
 				t.Errorf("%v: %d lines are kept", err, lines)
 			}
 		})

@@ -16,13 +16,16 @@ import (
 type completer struct{ *Server }
 
 // CompletePromptArgument implements [server.PromptCompletionProvider].
-func (s completer) CompletePromptArgument(ctx context.Context, name string, a mcp.CompleteArgument, c mcp.CompleteContext) (*mcp.Completion, error) {
+func (s completer) CompletePromptArgument(ctx context.Context, name string, a mcp.CompleteArgument,
+	c mcp.CompleteContext) (*mcp.Completion, error) {
 	return s.complete(ctx, gateway.Completion{Prompt: name, Argument: a, Context: c}, name)
 }
 
 // CompleteResourceArgument implements [server.ResourceCompletionProvider].
-func (s completer) CompleteResourceArgument(ctx context.Context, uri string, a mcp.CompleteArgument, c mcp.CompleteContext) (*mcp.Completion, error) {
-	return s.complete(ctx, gateway.Completion{Template: uri, Argument: a, Context: c}, "mcp__"+gateway.ServerOf(uri)+"__")
+func (s completer) CompleteResourceArgument(ctx context.Context, uri string, a mcp.CompleteArgument,
+	c mcp.CompleteContext) (*mcp.Completion, error) {
+	return s.complete(ctx, gateway.Completion{Template: uri, Argument: a, Context: c}, "mcp__"+
+		gateway.ServerOf(uri)+"__")
 }
 
 // complete returns no values if the caller may not know of the server with this name, or there is no completion.

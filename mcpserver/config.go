@@ -164,7 +164,8 @@ func (c Config) complete() (Config, error) {
 		}
 		c.StateDir = dir
 	}
-	for _, path := range slices.Concat([]*string{&c.StateDir, &c.AuditLog}, pointers(c.Settings), pointers(c.MCPConfig), pointers(c.OwnFiles), pointers(c.Obeyed)) {
+	for _, path := range slices.Concat([]*string{&c.StateDir, &c.AuditLog}, pointers(c.Settings), pointers(c.MCPConfig),
+		pointers(c.OwnFiles), pointers(c.Obeyed)) {
 		if *path == "" {
 			continue
 		}

@@ -38,7 +38,8 @@ func checkSize(what string, answer any) error {
 // else is answered.
 func (s *Server) offers() (prompts, resources, completions bool) {
 	e, servers := s.host.cfg.Extension, len(s.host.gateway.Servers()) > 0
-	return servers || len(e.Prompts) > 0, servers || s.host.tools.has(skillTool) || len(e.Resources)+len(e.Templates) > 0, servers || len(e.Options) > 0
+	return servers || len(e.Prompts) > 0, servers || s.host.tools.has(skillTool) ||
+		len(e.Resources)+len(e.Templates) > 0, servers || len(e.Options) > 0
 }
 
 // consultable removes the capabilities that are not offered.
@@ -59,10 +60,12 @@ func (s *Server) consultable(c *mcp.ServerCapabilities) {
 func (m *message) notOffered() *jsonrpc.Error {
 	prompts, resources, completions := m.offers()
 	kind, _, _ := strings.Cut(m.Method, "/")
-	if offered, known := map[string]bool{"prompts": prompts, "resources": resources, "completion": completions}[kind]; offered || !known {
+	if offered, known := map[string]bool{"prompts": prompts, "resources": resources,
+		"completion": completions}[kind]; offered || !known {
 		return nil
 	}
-	return &jsonrpc.Error{ID: m.ID, Code: mcp.METHOD_NOT_FOUND, Text: m.Method + ": this server does not declare " + kind, Ordinary: true}
+	return &jsonrpc.Error{ID: m.ID, Code: mcp.METHOD_NOT_FOUND, Text: m.Method + ": this server does not declare " +
+		kind, Ordinary: true}
 }
 
 // serveConsults answers the requests for prompts and resources of other servers. The library has one prompt and one
@@ -86,7 +89,8 @@ func (s *Server) serveConsults(hooks *server.Hooks) {
 			r.Prompts = append(r.Prompts, p.Prompt)
 		}
 	})
-	hooks.AddAfterListResources(func(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, r *mcp.ListResourcesResult) {
+	hooks.AddAfterListResources(func(ctx context.Context, _ any, _ *mcp.ListResourcesRequest,
+		r *mcp.ListResourcesResult) {
 		who := transport.PeerOf(ctx).Who
 		c := s.host.children.consults(who.Principal)
 		c.Wait(ctx, "")
@@ -96,11 +100,13 @@ func (s *Server) serveConsults(hooks *server.Hooks) {
 			}
 		}
 	})
-	hooks.AddAfterListResourceTemplates(func(ctx context.Context, _ any, _ *mcp.ListResourceTemplatesRequest, r *mcp.ListResourceTemplatesResult) {
+	hooks.AddAfterListResourceTemplates(func(ctx context.Context, _ any, _ *mcp.ListResourceTemplatesRequest,
+		r *mcp.ListResourceTemplatesResult) {
 		who := transport.PeerOf(ctx).Who
 		c := s.host.children.consults(who.Principal)
 		c.Wait(ctx, "")
-		r.ResourceTemplates = slices.DeleteFunc(r.ResourceTemplates, func(t mcp.ResourceTemplate) bool { return t.Name == foreignHandler })
+		r.ResourceTemplates = slices.DeleteFunc(r.ResourceTemplates,
+			func(t mcp.ResourceTemplate) bool { return t.Name == foreignHandler })
 		for _, one := range c.Templates() {
 			if s.mayConsult(who, "mcp__"+one.Server+"__") {
 				r.ResourceTemplates = append(r.ResourceTemplates, one.ResourceTemplate)
@@ -122,7 +128,8 @@ func (s *Server) mayConsult(who auth.Identity, name string) bool {
 
 // prompts returns the prompts that a caller may get.
 func (s *Server) prompts(who auth.Identity) []gateway.Prompt {
-	return slices.DeleteFunc(s.host.children.consults(who.Principal).Prompts(), func(p gateway.Prompt) bool { return !s.mayConsult(who, p.Name) })
+	return slices.DeleteFunc(s.host.children.consults(who.Principal).Prompts(),
+		func(p gateway.Prompt) bool { return !s.mayConsult(who, p.Name) })
 }
 
 // prompt returns a prompt that a caller may get.
@@ -176,7 +183,8 @@ func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) 
 	def := builtin.External(builtin.Def{Name: "ReadMcpResource", Hints: builtin.Hints{ReadOnly: true}}, true, func(_ context.Context, env *builtin.Env, _ json.RawMessage) (builtin.Plan, error) {
 		return s.host.children.consults(env.Principal).Read(env, "", req.Params.URI)
 	})
-	result, passed, err := s.consult(transport.WithPeer(ctx, peer), def, args, req.Params.Meta, req.Params.MultiRoundTripParams)
+	result, passed, err := s.consult(transport.WithPeer(ctx, peer), def, args, req.Params.Meta,
+		req.Params.MultiRoundTripParams)
 	if err != nil {
 		return nil, err
 	}
@@ -184,14 +192,16 @@ func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) 
 	case []mcp.ResourceContents:
 		return got, checkSize("the resource", got)
 	case string: // a hook has changed it
-		return []mcp.ResourceContents{mcp.TextResourceContents{URI: req.Params.URI, MIMEType: "text/plain", Text: got}}, nil
+		return []mcp.ResourceContents{mcp.TextResourceContents{URI: req.Params.URI, MIMEType: "text/plain",
+			Text: got}}, nil
 	}
 	return nil, errors.New(textIn(result))
 }
 
 // consult takes a request for a prompt or resource through the pipeline, as a call of def. It also returns
 // [builtin.Result.Passed].
-func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMessage, meta *mcp.Meta, rounds mcp.MultiRoundTripParams) (*mcp.CallToolResult, any, error) {
+func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMessage, meta *mcp.Meta,
+	rounds mcp.MultiRoundTripParams) (*mcp.CallToolResult, any, error) {
 	peer := transport.PeerOf(ctx)
 	var given map[string]any
 	if meta != nil {
@@ -201,7 +211,8 @@ func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMes
 	c.admission = s.host.Admit(peer.Who, given, peer.Session, peer.Transport == transport.Stdio)
 	defer func() { c.admission.Leave() }()
 	c.Params.Name = def.Name
-	req := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: def.Name, RawArguments: args, Meta: meta, MultiRoundTripParams: rounds}}
+	req := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: def.Name, RawArguments: args, Meta: meta,
+		MultiRoundTripParams: rounds}}
 	result, err := c.call(context.WithValue(ctx, messageKey{}, c), req)
 	if m, ok := ctx.Value(consultedKey{}).(*message); ok {
 		m.code = c.code
@@ -229,14 +240,16 @@ func (m *message) coded(answer mcp.JSONRPCMessage) mcp.JSONRPCMessage {
 func (m *message) checkPrompt(who auth.Identity) error {
 	var req mcp.GetPromptRequest
 	err := json.Unmarshal(m.Rest, &req)
-	if name := req.Params.Name; err == nil && strings.HasPrefix(name, foreignHandler) && !m.host.tools.now().serverOf(name).Unknown {
+	if name := req.Params.Name; err == nil && strings.HasPrefix(name, foreignHandler) &&
+		!m.host.tools.now().serverOf(name).Unknown {
 		_, err = m.prompt(who, name)
 	}
 	return err
 }
 
 // listResources returns the resources that a caller may read, one per line.
-func listResources(ctx context.Context, h *Host, principal, server string, visible func(*builtin.Def) bool) (string, error) {
+func listResources(ctx context.Context, h *Host, principal, server string, visible func(*builtin.Def) bool) (string,
+	error) {
 	c := h.children.consults(principal)
 	c.Wait(ctx, server)
 	if server != "" {

@@ -60,7 +60,8 @@ func consulted(t *testing.T, change func(*Config)) *pipeClient {
 		change(c)
 	})
 	looked := func() bool {
-		return len(c.host.children.consults(LocalPrincipal).Prompts()) > 0 && !c.host.tools.now().serverOf("mcp__s__hi").Unknown
+		return len(c.host.children.consults(LocalPrincipal).Prompts()) > 0 &&
+			!c.host.tools.now().serverOf("mcp__s__hi").Unknown
 	}
 	for end := time.Now().Add(30 * time.Second); !looked() && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
@@ -74,7 +75,8 @@ func TestTokenServers(t *testing.T) {
 		userSettings(t, map[string]any{"permissions": map[string]any{"allow": []string{"mcp__s"}}})
 		c.MCPConfig, c.With = []string{consultConfig(t)}, []string{"ListMcpResources", "ReadMcpResource"}
 	})
-	for end := time.Now().Add(30 * time.Second); !o.host.tools.has("mcp__s__run") && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !o.host.tools.has("mcp__s__run") &&
+		time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		o.host.gateway.Look()
 	}
 	const listed = "toolhost-mcp://s/a:listed"
@@ -84,7 +86,8 @@ func TestTokenServers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		servers []string
 		may     bool
-	}{"all": {nil, true}, "this": {[]string{"t", "s"}, true}, "other": {[]string{"t"}, false}, "none": {[]string{}, false}} {
+	}{"all": {nil, true}, "this": {[]string{"t", "s"}, true}, "other": {[]string{"t"},
+		false}, "none": {[]string{}, false}} {
 		bearer, _, err := auth.AddToken(o.tokens, name, auth.All, 0, "", tt.servers...)
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +106,8 @@ func TestTokenServers(t *testing.T) {
 			{callAs("ListMcpResources", "{}"), "ListMcpResources", listed},
 			{callAs("ReadMcpResource", `{"uri":"`+listed+`"}`), "ReadMcpResource", "the content of"},
 		} {
-			if _, body := use.req.as(bearer, map[string]string{"Mcp-Name": use.named}).do(t, o.url); strings.Contains(body, use.want) != tt.may {
+			if _, body := use.req.as(bearer, map[string]string{"Mcp-Name": use.named}).do(t,
+				o.url); strings.Contains(body, use.want) != tt.may {
 				t.Errorf("%s, %s: %s", name, use.req.body, body)
 			}
 		}
@@ -125,12 +129,14 @@ func TestConsultHooks(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := consulted(t, func(*Config) {
-				hook := map[string]any{"matcher": "mcp__s__hi|ReadMcpResource", "hooks": []any{map[string]any{"type": "command", "command": "echo '" + tt.says + "'"}}}
+				hook := map[string]any{"matcher": "mcp__s__hi|ReadMcpResource",
+					"hooks": []any{map[string]any{"type": "command", "command": "echo '" + tt.says + "'"}}}
 				userSettings(t, map[string]any{"hooks": map[string]any{"PostToolUse": []any{hook}}})
 			})
 			c.send(`{"jsonrpc":"2.0","id":1,"method":` + tt.request + `,` + modernMeta + `}}`)
 			text, err := json.Marshal(c.receive())
-			if err != nil || !strings.Contains(string(text), tt.want) || tt.not != "" && strings.Contains(string(text), tt.not) {
+			if err != nil || !strings.Contains(string(text), tt.want) || tt.not != "" &&
+				strings.Contains(string(text), tt.not) {
 				t.Errorf("got %s, want %q and not %q", text, tt.want, tt.not)
 			}
 		})
@@ -207,7 +213,8 @@ func TestConsult(t *testing.T) {
 			}
 			c.send(`{"jsonrpc":"2.0","id":1,"method":` + tt.request + comma + modernMeta + `}}`)
 			text, err := json.Marshal(c.receive())
-			if err != nil || !strings.Contains(strings.ReplaceAll(string(text), `\"`, `"`), tt.want) || tt.not != "" && strings.Contains(string(text), tt.not) {
+			if err != nil || !strings.Contains(strings.ReplaceAll(string(text), `\"`, `"`), tt.want) || tt.not != "" &&
+				strings.Contains(string(text), tt.not) {
 				t.Errorf("got %s, want %q and not %q", text, tt.want, tt.not)
 			}
 		})
@@ -218,10 +225,12 @@ func TestConsult(t *testing.T) {
 func TestNothingElseIsAnswered(t *testing.T) {
 	c := startPipe(t, nil)
 	c.send(initialize)
-	if a := c.receive(); strings.Contains(string(a.Result), `"prompts"`) || strings.Contains(string(a.Result), `"resources"`) {
+	if a := c.receive(); strings.Contains(string(a.Result), `"prompts"`) ||
+		strings.Contains(string(a.Result), `"resources"`) {
 		t.Errorf("declared: %s", a.Result)
 	}
-	for _, method := range []string{"prompts/list", "prompts/get", "resources/list", "resources/templates/list", "resources/read", "completion/complete"} {
+	for _, method := range []string{"prompts/list", "prompts/get", "resources/list", "resources/templates/list",
+		"resources/read", "completion/complete"} {
 		c.send(`{"jsonrpc":"2.0","id":2,"method":"` + method + `","params":{"name":"x","uri":"x"}}`)
 		if a := c.receive(); a.Error == nil || a.Error.Code != mcp.METHOD_NOT_FOUND {
 			t.Errorf("%s: %+v", method, a)

@@ -37,7 +37,8 @@ func TestLongestIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (d.Limit == 0) != (tool.Meta != nil && tool.Meta.AdditionalFields[metaLongest] == d.MaxResult && d.MaxResult > 0) {
+		if (d.Limit == 0) != (tool.Meta != nil && tool.Meta.AdditionalFields[metaLongest] == d.MaxResult &&
+			d.MaxResult > 0) {
 			t.Errorf("%s: limit %d, longest %d, told %v", d.Name, d.Limit, d.MaxResult, tool.Meta)
 		}
 	}

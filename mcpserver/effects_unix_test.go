@@ -54,7 +54,8 @@ func TestEffectsAreShown(t *testing.T) {
 		t.Skip("not with -short")
 	}
 	var b strings.Builder
-	for _, mode := range []string{settings.ModeDefault, settings.ModeAcceptEdits, settings.ModePlan, settings.ModeDontAsk, settings.ModeBypass} {
+	for _, mode := range []string{settings.ModeDefault, settings.ModeAcceptEdits, settings.ModePlan,
+		settings.ModeDontAsk, settings.ModeBypass} {
 		for _, call := range effectCalls {
 			fmt.Fprintf(&b, "%s %s %s\n%s\n", mode, call[0], call[1], effectsShown(t, mode, call[0], call[1]))
 		}
@@ -70,7 +71,8 @@ func TestEffectsAreShown(t *testing.T) {
 	got, lines := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
 	for i := range max(len(got), len(lines)) {
 		if i >= len(got) || i >= len(lines) || got[i] != lines[i] {
-			t.Fatalf("line %d of %s differs:\n got %s\nwant %s", i+1, golden, strings.Join(got[i:min(i+1, len(got))], ""), strings.Join(lines[i:min(i+1, len(lines))], ""))
+			t.Fatalf("line %d of %s differs:\n got %s\nwant %s", i+1, golden,
+				strings.Join(got[i:min(i+1, len(got))], ""), strings.Join(lines[i:min(i+1, len(lines))], ""))
 		}
 	}
 }

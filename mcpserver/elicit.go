@@ -44,7 +44,8 @@ func elicitation(ctx context.Context) *mcp.ElicitationCapability {
 // canAsk reports whether the client can put a question to a person: by a form, or by a page of the console if there is
 // one.
 func (s *Server) canAsk(ctx context.Context) bool {
-	return showsForms(ctx) || elicitation(ctx) != nil && s.host.approvals.pageOf(transport.PeerOf(ctx).Who.Principal, "any") != ""
+	return showsForms(ctx) || elicitation(ctx) != nil &&
+		s.host.approvals.pageOf(transport.PeerOf(ctx).Who.Principal, "any") != ""
 }
 
 // showsForms reports whether the client can show a form to a person.
@@ -67,7 +68,8 @@ func form(q *Question) mcp.ElicitationParams {
 		"reason":   map[string]any{"type": "string", "title": "Reason", "description": "What the agent should know or do instead"},
 	}
 	if len(q.Always) > 0 && !q.Fixed {
-		fields["rule"] = map[string]any{"type": "string", "title": "Rule to remember", "description": "Only to remember less than " + strings.Join(q.Always, ", ") + ": one of these, or a path below. Empty: these"}
+		fields["rule"] = map[string]any{"type": "string", "title": "Rule to remember",
+			"description": "Only to remember less than " + strings.Join(q.Always, ", ") + ": one of these, or a path below. Empty: these"}
 	}
 	return mcp.ElicitationParams{
 		Mode: mcp.ElicitationModeForm, Message: q.Message,
@@ -160,7 +162,8 @@ func answerIn(p mcp.MultiRoundTripParams) *Answer {
 	}
 	for id := range p.InputResponses {
 		if id != questionID {
-			return &Answer{State: p.RequestState, By: ByClient, Reason: fmt.Sprintf("there is an answer to %q, which was not asked", clipped(id))}
+			return &Answer{State: p.RequestState, By: ByClient,
+				Reason: fmt.Sprintf("there is an answer to %q, which was not asked", clipped(id))}
 		}
 	}
 	r := server.ElicitationResponse(p.InputResponses, questionID)
@@ -197,7 +200,8 @@ func (s *Server) pageDone(ctx context.Context) func(id string) {
 	}
 	return func(id string) {
 		// A client that has gone, or whose queue is full, waits in vain: it can repeat its call.
-		_ = s.mcp.SendNotificationToSpecificClient(session.SessionID(), string(mcp.MethodNotificationElicitationComplete), map[string]any{"elicitationId": id})
+		_ = s.mcp.SendNotificationToSpecificClient(session.SessionID(),
+			string(mcp.MethodNotificationElicitationComplete), map[string]any{"elicitationId": id})
 	}
 }
 

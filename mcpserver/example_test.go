@@ -43,7 +43,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	host, err := mcpserver.Open(mcpserver.Config{Roots: []string{dir}, StateDir: dir + "/state", CustomTools: []*builtin.Def{count}})
+	host, err := mcpserver.Open(mcpserver.Config{Roots: []string{dir}, StateDir: dir + "/state",
+		CustomTools: []*builtin.Def{count}})
 	if err != nil {
 		log.Fatal(err)
 	}

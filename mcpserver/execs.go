@@ -79,7 +79,8 @@ func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 		return nil
 	}
 	now := policy().Commands()
-	e := &builtin.Execs{Policy: policy, Ask: c.ask, Hosts: now.Network().Asks, Known: c.isAlwaysAllowed, Later: c.req.Repeats, Tell: c.audit}
+	e := &builtin.Execs{Policy: policy, Ask: c.ask, Hosts: now.Network().Asks, Known: c.isAlwaysAllowed,
+		Later: c.req.Repeats, Tell: c.audit}
 	if approved && now.JudgesExecs() {
 		e.Granted = now.ExecGrants(*command)
 	}
@@ -88,7 +89,8 @@ func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 
 // asksHeld returns what asks whether protected files stay that the command of the call has changed, and whether that
 // ends the call. It is nil if no person can be asked.
-func (c *execCall) asksHeld(policy *guard.Policy) (ask func(context.Context, builtin.ExecQuestion) builtin.ExecAnswer, later bool) {
+func (c *execCall) asksHeld(policy *guard.Policy) (ask func(context.Context, builtin.ExecQuestion) builtin.ExecAnswer,
+	later bool) {
 	if !policy.Commands().AsksPersons() || !c.req.CanAsk {
 		return nil, false
 	}
@@ -146,9 +148,11 @@ func (c *execCall) heldQuestion(asked builtin.ExecQuestion) *Question {
 	v := guard.Verdict{Action: guard.Ask, Rule: guard.RuleProtected, Final: true, Reason: reason + "."}
 	d := guard.Description{Dir: asked.Dir}
 	for _, f := range asked.Held {
-		part := guard.Part{What: "keep " + guard.Quote(f.Path) + " (" + f.State + ")", Action: guard.Ask, Rule: guard.RuleProtected, Reason: reason, Final: true}
+		part := guard.Part{What: "keep " + guard.Quote(f.Path) + " (" + f.State + ")", Action: guard.Ask,
+			Rule: guard.RuleProtected, Reason: reason, Final: true}
 		v.Parts = append(v.Parts, part)
-		d.Items = append(d.Items, guard.Item{What: part.What, Action: guard.Ask, Rule: part.Rule, Removed: f.Former, Added: f.Now})
+		d.Items = append(d.Items, guard.Item{What: part.What, Action: guard.Ask, Rule: part.Rule, Removed: f.Former,
+			Added: f.Now})
 	}
 	o := offer{fixed: true, none: notPersonal, by: c.host.children.label(c.admission.principal)}
 	return c.host.approvals.newQuestion(c.admission.principal, c.req.Tool, c.call, d, v, o)
@@ -177,16 +181,19 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 		reason += ". " + hostRemedy(asked.Text)
 	}
 	if s := c.server; s != nil {
-		reason = fmt.Sprintf("The server %s has come to connect to it, and waits for the answer (%s)", s.name, builtin.Chain(asked.Chain))
+		reason = fmt.Sprintf("The server %s has come to connect to it, and waits for the answer (%s)", s.name,
+			builtin.Chain(asked.Chain))
 		if s.workspace {
 			reason += ". It also sees the files of the workspace, and can send them there"
 		}
 		reason += ". To allow it from now on: " + s.allowHost(asked.Text)
 	}
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
-		Parts: []guard.Part{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
+		Parts: []guard.Part{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason,
+			Final: true}}}
 	o := c.offer(asked, during)
-	d := guard.Description{Text: asked.Text, Dir: asked.Dir, Items: []guard.Item{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
+	d := guard.Description{Text: asked.Text, Dir: asked.Dir,
+		Items: []guard.Item{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
 	d.Scripts = c.scripts(asked)
 	q := c.host.approvals.newQuestion(c.admission.principal, c.req.Tool, c.call, d, v, o)
 	if o.allPrograms != "" {
@@ -231,7 +238,8 @@ func (c *execCall) scripts(asked builtin.ExecQuestion) []guard.Script {
 	}
 	e := guard.NewExec(guard.Quote(words...), dir)
 	e.Unsandboxed = c.env.Policy.Commands().Excluded(e)
-	return c.env.Policy.Scripts(guard.Intent{Tool: c.req.Tool, Effects: []guard.Effect{e}}, guard.Verdict{Action: guard.Ask})
+	return c.env.Policy.Scripts(guard.Intent{Tool: c.req.Tool, Effects: []guard.Effect{e}},
+		guard.Verdict{Action: guard.Ask})
 }
 
 // hostRemedy says how a person allows a host for longer than a call.
@@ -265,7 +273,8 @@ func (c *execCall) outcome(q *Question, asked builtin.ExecQuestion, a *Answer) b
 		return builtin.ExecAnswer{Allowed: true, By: a.By}
 	case AlwaysAllow:
 		if q.entry != "" {
-			return builtin.ExecAnswer{Allowed: true, Kept: c.host.approvals.remember(settings.ListPrograms, q.entry), By: a.By}
+			return builtin.ExecAnswer{Allowed: true, Kept: c.host.approvals.remember(settings.ListPrograms, q.entry),
+				By: a.By}
 		}
 		c.host.approvals.always.add(c.key(asked))
 		fallthrough
@@ -326,7 +335,8 @@ func (p *approver) suspend(c *execCall, result builtin.Result, rec *audit.Record
 		q.URL = "" // only the client can show the question
 	}
 	s := &suspended{call: c, asked: asked, q: q}
-	s.digest = digest(c.admission.scope.Asked(c.admission.session != ""), c.req, q.Verdict, append(q.Decisions(), asked.Task))
+	s.digest = digest(c.admission.scope.Asked(c.admission.session != ""), c.req, q.Verdict,
+		append(q.Decisions(), asked.Task))
 	q.State = resumePrefix + p.questions.Issue(c.admission.principal, s.digest)
 	p.suspensions.put(q.State, s)
 	q.digest = s.digest
@@ -359,7 +369,8 @@ func resumes(req Request) bool {
 }
 
 // resume continues a suspended call with the answer in req. The error says why the answer does not count.
-func (p *approver) resume(ctx context.Context, a *Admission, req Request, rec *audit.Record) (*suspended, builtin.Result, guard.Verdict, error) {
+func (p *approver) resume(ctx context.Context, a *Admission, req Request, rec *audit.Record) (*suspended,
+	builtin.Result, guard.Verdict, error) {
 	state := req.Answer.State
 	s := p.suspensions.take(state)
 	if s == nil {

@@ -17,7 +17,8 @@ import (
 const python = "python3 r.py; echo after"
 
 // startsTouch are a script that starts a program that a rule asks for, twice, and what it leaves.
-var startsTouch = map[string]string{"r.py": "import subprocess\nsubprocess.run(['touch', 'done'])\n", "two.py": "import subprocess\nsubprocess.run(['touch', 'done'])\nsubprocess.run(['touch', 'more'])\n"}
+var startsTouch = map[string]string{"r.py": "import subprocess\nsubprocess.run(['touch', 'done'])\n",
+	"two.py": "import subprocess\nsubprocess.run(['touch', 'done'])\nsubprocess.run(['touch', 'more'])\n"}
 
 // startGated is startPipe where programs are judged when they start, and a rule asks for touch.
 func startGated(t *testing.T, change ...func(*Config)) *pipeClient {
@@ -57,13 +58,15 @@ func TestExecAskLegacy(t *testing.T) {
 		}
 		c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,` + test.answer + `}`)
 		answer := c.receive()
-		if ran(c) != test.runs || !strings.Contains(string(answer.Result), test.says) || !strings.Contains(string(answer.Result), "after") {
+		if ran(c) != test.runs || !strings.Contains(string(answer.Result), test.says) ||
+			!strings.Contains(string(answer.Result), "after") {
 			t.Errorf("%s: ran: %v, answer %s", test.answer, ran(c), answer.Result)
 		}
 		os.Remove(filepath.Join(c.root, "done"))
 	}
 	log, err := os.ReadFile(c.host.Operator().AuditPath())
-	if err != nil || strings.Count(string(log), `"event":"exec"`) != 4 || !strings.Contains(string(log), `"chain":"python3"`) {
+	if err != nil || strings.Count(string(log), `"event":"exec"`) != 4 ||
+		!strings.Contains(string(log), `"chain":"python3"`) {
 		t.Errorf("the events are not in the record: %s, %v", log, err)
 	}
 }
@@ -74,7 +77,8 @@ func execQuestion(t *testing.T, c *pipeClient, command, extra string) (state str
 	c.send(modernBash("1", command, extra))
 	asked := c.receive()
 	var q struct{ ResultType, RequestState string }
-	if err := json.Unmarshal(asked.Result, &q); err != nil || q.ResultType != "input_required" || !strings.HasPrefix(q.RequestState, resumePrefix) {
+	if err := json.Unmarshal(asked.Result, &q); err != nil || q.ResultType != "input_required" ||
+		!strings.HasPrefix(q.RequestState, resumePrefix) {
 		t.Fatalf("no question: %s %+v", asked.Result, asked.Error)
 	}
 	return q.RequestState
@@ -82,7 +86,8 @@ func execQuestion(t *testing.T, c *pipeClient, command, extra string) (state str
 
 // answering are the params of a call that brings an answer.
 func answering(state, decision string) string {
-	return fmt.Sprintf(`"requestState":%q,"inputResponses":{"approval":{"action":"accept","content":{"decision":%q}}},`, state, decision)
+	return fmt.Sprintf(`"requestState":%q,"inputResponses":{"approval":{"action":"accept","content":{"decision":%q}}},`,
+		state, decision)
 }
 
 func TestExecAskModern(t *testing.T) {
@@ -94,11 +99,13 @@ func TestExecAskModern(t *testing.T) {
 		decision string
 		runs     bool
 		says     string
-	}{{AllowOnce, true, "Allowed by a person: touch done"}, {DenyIt, false, "Refused: touch done"}, {"x", false, "was not offered"}} {
+	}{{AllowOnce, true, "Allowed by a person: touch done"}, {DenyIt, false, "Refused: touch done"}, {"x", false,
+		"was not offered"}} {
 		state := execQuestion(t, c, python, "")
 		c.send(modernBash("2", python, answering(state, test.decision)))
 		answer := c.receive()
-		if ran(c) != test.runs || !strings.Contains(string(answer.Result), test.says) || !strings.Contains(string(answer.Result), "after") {
+		if ran(c) != test.runs || !strings.Contains(string(answer.Result), test.says) ||
+			!strings.Contains(string(answer.Result), "after") {
 			t.Errorf("%s: ran: %v, answer %s", test.decision, ran(c), answer.Result)
 		}
 		os.Remove(filepath.Join(c.root, "done"))
@@ -108,7 +115,8 @@ func TestExecAskModern(t *testing.T) {
 		}
 	}
 	log, err := os.ReadFile(c.host.Operator().AuditPath())
-	if n := strings.Count(string(log), `"command":"`+python+`"`); err != nil || n < 3 || strings.Count(string(log), `"note":"/usr/bin/touch done"`) < 6 {
+	if n := strings.Count(string(log), `"command":"`+python+`"`); err != nil || n < 3 ||
+		strings.Count(string(log), `"note":"/usr/bin/touch done"`) < 6 {
 		t.Errorf("the record has the command %d times, %v: %s", n, err, log)
 	}
 }
@@ -149,7 +157,8 @@ func TestExecAnswerIsBound(t *testing.T) {
 	}
 	other := startGated(t)
 	other.send(modernBash("5", python, answering(state, AllowOnce)))
-	if answer := other.receive(); ran(other) || answer.Error == nil || !strings.Contains(answer.Error.Message, "restarted since") {
+	if answer := other.receive(); ran(other) || answer.Error == nil ||
+		!strings.Contains(answer.Error.Message, "restarted since") {
 		t.Errorf("another host: %s %v", answer.Result, answer.Error)
 	}
 }
@@ -180,7 +189,8 @@ func TestExecAskBackground(t *testing.T) {
 		name  string
 		owner *owner
 		runs  bool
-	}{{"at the console", &owner{answer: Answer{Decision: AllowOnce}}, true}, {"without a console", &owner{absent: true}, false}} {
+	}{{"at the console", &owner{answer: Answer{Decision: AllowOnce}}, true}, {"without a console",
+		&owner{absent: true}, false}} {
 		c := startGated(t, func(c *Config) { c.Asker = test.owner })
 		a := c.host.Admit(Local(), map[string]any{"threadId": "t"}, "", true)
 		put := func(context.Context, *Question) *Answer {
@@ -200,7 +210,8 @@ func TestExecAskBackground(t *testing.T) {
 				break
 			}
 		}
-		if ran(c) != test.runs || len(test.owner.asked) == 1 != test.runs || !strings.Contains(reply.Text, "touch done (python3 → touch done): rule Bash(touch:*)") {
+		if ran(c) != test.runs || len(test.owner.asked) == 1 != test.runs ||
+			!strings.Contains(reply.Text, "touch done (python3 → touch done): rule Bash(touch:*)") {
 			t.Errorf("%s: ran: %v, asked %d times: %s", test.name, ran(c), len(test.owner.asked), reply.Text)
 		}
 	}
@@ -224,7 +235,8 @@ func TestExecScriptIsBound(t *testing.T) {
 			o := &owner{answer: Answer{Decision: AllowOnce}}
 			h, root := openHost(t, files, func(c *Config) { c.TrustWorkspace, c.Asker = true, o })
 			o.meet = func() { writeFile(t, filepath.Join(root, "d.sh"), later) }
-			req := Request{Tool: "Bash", Args: []byte(`{"command":"` + python + `"}`), CanAsk: true, Repeats: way == "task"}
+			req := Request{Tool: "Bash", Args: []byte(`{"command":"` + python + `"}`), CanAsk: true,
+				Repeats: way == "task"}
 			if way == "client" {
 				req.AskUser = func(_ context.Context, q *Question) *Answer {
 					o.meet()
@@ -240,7 +252,8 @@ func TestExecScriptIsBound(t *testing.T) {
 			}
 			_, err := os.Stat(filepath.Join(root, "done"))
 			same := later == files["d.sh"]
-			if (err == nil) != same || same == strings.Contains(reply.Text, "has changed since") || !strings.Contains(reply.Text, "after") {
+			if (err == nil) != same || same == strings.Contains(reply.Text, "has changed since") ||
+				!strings.Contains(reply.Text, "after") {
 				t.Errorf("%s, with %q: ran: %v: %s", way, later, err == nil, reply.Text)
 			}
 			if way == "console" && (len(o.asked) != 1 || len(o.asked[0].Scripts) != 1) {

@@ -94,7 +94,8 @@ func (t ExtraTool) def() (*builtin.Def, error) {
 		now.result = result
 		return builtin.Result{Text: textIn(result), IsError: result.IsError}, nil
 	}
-	return builtin.External(d, false, func(_ context.Context, env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
+	return builtin.External(d, false, func(_ context.Context, env *builtin.Env,
+		args json.RawMessage) (builtin.Plan, error) {
 		return builtin.Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{guard.CallTool{}}},
 			Run:    func(ctx context.Context) (builtin.Result, error) { return run(ctx, env, args) },

@@ -16,7 +16,8 @@ import (
 // foreignTool is a tool of another server that answers with its name and its arguments.
 func foreignTool(server, tool, doc, schema string) *builtin.Def {
 	name := "mcp__" + server + "__" + tool
-	return builtin.External(builtin.Def{Name: name, Doc: doc, Server: server, RawSchema: json.RawMessage(schema)}, false,
+	return builtin.External(builtin.Def{Name: name, Doc: doc, Server: server, RawSchema: json.RawMessage(schema)},
+		false,
 		func(_ context.Context, _ *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
 			return builtin.Plan{
 				Intent: guard.Intent{Effects: []guard.Effect{guard.CallTool{Server: server, Tool: tool}}},
@@ -48,11 +49,13 @@ func TestForeignNames(t *testing.T) {
 	h, _ := openHost(t, nil, func(c *Config) { c.ToolSearch, c.Allow = "off", []string{"mcp__a", "mcp__b"} })
 	cut := foreignTool("a", "long", "", "{}")
 	cut.Listed = "mcp__b__one"
-	err := h.setForeign(foreignSet{Tools: []*builtin.Def{cut, foreignTool("a", "two", "", "{}"), foreignTool("b", "one", "", "{}"), foreignTool("b", "one", "", "{}")}, Configured: true})
+	err := h.setForeign(foreignSet{Tools: []*builtin.Def{cut, foreignTool("a", "two", "", "{}"),
+		foreignTool("b", "one", "", "{}"), foreignTool("b", "one", "", "{}")}, Configured: true})
 	if err == nil || !strings.Contains(err.Error(), `two tools with the name "mcp__b__one"`) {
 		t.Error(err)
 	}
-	for name, want := range map[string]string{"mcp__a__two": "mcp__a__two ran", "mcp__b__one": "mcp__b__one ran", "mcp__a__long": "no such tool"} {
+	for name, want := range map[string]string{"mcp__a__two": "mcp__a__two ran", "mcp__b__one": "mcp__b__one ran",
+		"mcp__a__long": "no such tool"} {
 		if r := do(h, name, "{}"); !strings.Contains(r.Text, want) {
 			t.Errorf("%s: %s", name, r.Text)
 		}
@@ -79,7 +82,8 @@ func TestForeignList(t *testing.T) {
 	c := startPipe(t, nil, func(c *Config) {
 		c.Tools, c.ToolSearch, c.Deny = []string{"Write", "Read"}, "off", []string{"mcp__a__out", "mcp__c"}
 	})
-	serve(t, c.host, true, foreignTool("b", "one", "One.", pathSchema), foreignTool("a", "two", "Two.", "{}"), foreignTool("a", "out", "Out.", "{}"), foreignTool("c", "any", "Any.", "{}"))
+	serve(t, c.host, true, foreignTool("b", "one", "One.", pathSchema), foreignTool("a", "two", "Two.", "{}"),
+		foreignTool("a", "out", "Out.", "{}"), foreignTool("c", "any", "Any.", "{}"))
 	c.send(listTools)
 	a := c.receive()
 	if got := strings.Join(listedNames(t, a), " "); got != "Read Write mcp__a__two mcp__b__one" {

@@ -30,8 +30,10 @@ func TestForeignRuleWays(t *testing.T) {
 	full := "mcp__s__" + longForeign
 	short := alias.Listed(full)
 	for _, rule := range []string{
-		full, short, ownPrefix + full, ownPrefix + short, "mcp__s", "mcp__s__*", ownPrefix + "mcp__s", ownPrefix + "mcp__s__*", "mcp__s__a-name*", ownPrefix + "*",
-		full + "(path:*secret*)", short + "(path:*secret*)", ownPrefix + short + "(Path:*secret*)", "mcp__s(path:*secret*)", "mcp__s__*(path:*secret*)",
+		full, short, ownPrefix + full, ownPrefix + short, "mcp__s", "mcp__s__*", ownPrefix + "mcp__s", ownPrefix +
+			"mcp__s__*", "mcp__s__a-name*", ownPrefix + "*",
+		full + "(path:*secret*)", short + "(path:*secret*)", ownPrefix + short + "(Path:*secret*)",
+		"mcp__s(path:*secret*)", "mcp__s__*(path:*secret*)",
 	} {
 		for _, mode := range []string{"off", "on"} {
 			h, full, short := servesLong(t, "{}", func(c *Config) { c.ToolSearch, c.Deny = mode, []string{rule} })
@@ -69,7 +71,8 @@ func TestForeignRuleWays(t *testing.T) {
 // TestToolCallNameRules: a rule on the name in a ToolCall holds for each name of the tool.
 func TestToolCallNameRules(t *testing.T) {
 	full := "mcp__s__" + longForeign
-	for _, rule := range []string{"ToolCall(name:" + full + ")", "ToolCall(name:" + alias.Listed(full) + ")", "ToolCall(name:" + ownPrefix + full + ")", "ToolCall(name:mcp__s__*)"} {
+	for _, rule := range []string{"ToolCall(name:" + full + ")", "ToolCall(name:" + alias.Listed(full) + ")",
+		"ToolCall(name:" + ownPrefix + full + ")", "ToolCall(name:mcp__s__*)"} {
 		h, full, short := servesLong(t, "{}", func(c *Config) { c.ToolSearch, c.Deny = "on", []string{rule} })
 		for _, name := range []string{full, short, ownPrefix + full, ownPrefix + short} {
 			if r := through(h, name, "{}"); strings.Contains(r.Text, "ran with") {
@@ -105,7 +108,8 @@ func TestForeignArguments(t *testing.T) {
 		if !strings.Contains(direct.Text, tt.want) || direct.IsError != wrapped.IsError {
 			t.Errorf("%s: got %q, through ToolCall %q, want %q", tt.args, direct.Text, wrapped.Text, tt.want)
 		}
-		if direct.IsError && !strings.HasPrefix(tt.args, "[") && !strings.Contains(tt.want, "twice") && !strings.Contains(tt.want, "denied") && !strings.Contains(direct.Text, "Its schema: {") {
+		if direct.IsError && !strings.HasPrefix(tt.args, "[") && !strings.Contains(tt.want, "twice") &&
+			!strings.Contains(tt.want, "denied") && !strings.Contains(direct.Text, "Its schema: {") {
 			t.Errorf("%s: the schema is missing: %q", tt.args, direct.Text)
 		}
 	}
@@ -113,13 +117,15 @@ func TestForeignArguments(t *testing.T) {
 
 // TestErrorLimit: an error of a call that did not run is as long as the client passes on.
 func TestErrorLimit(t *testing.T) {
-	schema := `{"type":"object","required":["path"],"properties":{"path":{"type":"string","description":"` + strings.Repeat("long ", 3000) + `"}}}`
+	schema := `{"type":"object","required":["path"],"properties":{"path":{"type":"string","description":"` +
+		strings.Repeat("long ", 3000) + `"}}}`
 	h, full, _ := servesLong(t, schema, func(*Config) {})
 	for client, most := range map[string]int{"claude-code": 10_000, "qwen-code": 1_500, "copilot": 19_500} {
 		r := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: full, Args: []byte("{}"), ClientLimits: func(other int) builtin.ClientLimits {
 			return clientInfo{Name: client}.passes(other, len("{}"))
 		}})
-		if n := len([]rune(r.Text)); !r.IsError || n > most || !strings.Contains(r.Text, "path is missing") || n < most/2 {
+		if n := len([]rune(r.Text)); !r.IsError || n > most || !strings.Contains(r.Text, "path is missing") ||
+			n < most/2 {
 			t.Errorf("%s: %d characters: %.100s", client, n, r.Text)
 		}
 	}
@@ -158,7 +164,8 @@ func TestAgentToolNames(t *testing.T) {
 			v := policy.Judge(guard.Intent{Tool: name, Effects: []guard.Effect{guard.CallTool{Server: "s", Tool: "t"}}})
 			on, _ := policy.ToolEnabled(name)
 			if got := v.Action == guard.Allow; got != want || on != want {
-				t.Errorf("tools %v, denied %v: %s allowed %v, listed %v, want %v", tt.tools, tt.denied, name, got, on, want)
+				t.Errorf("tools %v, denied %v: %s allowed %v, listed %v, want %v", tt.tools, tt.denied, name,
+					got, on, want)
 			}
 		}
 		h.children.set(principal, nil)
@@ -170,7 +177,8 @@ func TestIdleRuleWarnings(t *testing.T) {
 	h, _, _ := servesLong(t, "{}", func(c *Config) { c.Deny = []string{"mcp__s__othre", "mcp__gone", "mcp__s__other"} })
 	warnings := strings.Join(h.Operator().RuleWarnings(), "\n")
 	findings := fmt.Sprint(h.Operator().Examine(t.Context()))
-	for _, want := range []string{`the rule "mcp__s__othre" matches no known tool: did you mean mcp__s__other?`, `the rule "mcp__gone" matches no known tool`} {
+	for _, want := range []string{`the rule "mcp__s__othre" matches no known tool: did you mean mcp__s__other?`,
+		`the rule "mcp__gone" matches no known tool`} {
 		if !strings.Contains(warnings, want) || !strings.Contains(findings, want) {
 			t.Errorf("%q is missing in %s, or in %s", want, warnings, findings)
 		}

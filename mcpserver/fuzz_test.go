@@ -17,8 +17,10 @@ import (
 func harmless(c *Config) { c.Tools = []string{"Glob", "Grep", "Read"} }
 
 var fuzzedMessages = []string{
-	initialize, legacyPing, ping, bareListen, `{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{` + modernMeta + `}}`,
-	toolCall(1, "Read", `{"file_path":"a.txt"}`), toolCall(2, "Grep", `{"pattern":"a","-n":"true"}`), toolCall(3, "Nothing", `[]`),
+	initialize, legacyPing, ping, bareListen, `{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{` +
+		modernMeta + `}}`,
+	toolCall(1, "Read", `{"file_path":"a.txt"}`), toolCall(2, "Grep", `{"pattern":"a","-n":"true"}`),
+	toolCall(3, "Nothing", `[]`),
 	`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt"},"requestState":"AAAA",` + modernMeta + `}}`,
 	`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","id":"ask-1","result":{}}`,
 	`[` + ping + `]`, `{`, `null`, `5`, `{"id":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":1e999,"method":"ping"}`, "{\"id\":1,\"method\":\"ping\",\"params\":{\"_meta\":[]}}",
@@ -48,7 +50,8 @@ func FuzzLine(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, line []byte) {
 		id := rand.Text() // that no line can name
-		message := append(slices.DeleteFunc(slices.Clone(line), func(b byte) bool { return b == '\n' }), "\n"+`{"jsonrpc":"2.0","id":"`+id+`","method":"ping"}`+"\n"...)
+		message := append(slices.DeleteFunc(slices.Clone(line), func(b byte) bool { return b == '\n' }), "\n"+
+			`{"jsonrpc":"2.0","id":"`+id+`","method":"ping"}`+"\n"...)
 		go in.Write(message)
 		for {
 			answer, err := answers.ReadBytes('\n')
@@ -109,10 +112,12 @@ func FuzzHTTP(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !known && (resp.StatusCode != 401 && resp.StatusCode != 403 && resp.StatusCode != 404 && resp.StatusCode != 429 || strings.Contains(string(answer), root)) {
+		if !known && (resp.StatusCode != 401 && resp.StatusCode != 403 && resp.StatusCode != 404 &&
+			resp.StatusCode != 429 || strings.Contains(string(answer), root)) {
 			t.Errorf("a stranger is answered %s: %s", resp.Status, answer)
 		}
-		if resp.StatusCode >= 500 && resp.StatusCode != http.StatusServiceUnavailable || strings.Contains(string(answer), testToken) {
+		if resp.StatusCode >= 500 && resp.StatusCode != http.StatusServiceUnavailable ||
+			strings.Contains(string(answer), testToken) {
 			t.Errorf("%s: %s", resp.Status, answer)
 		}
 	})

@@ -21,7 +21,8 @@ type servers struct{ *Host }
 // open opens the gateway and serves the tools of the other servers.
 func (h servers) open(state string) *gateway.Gateway {
 	return gateway.Open(gateway.Config{
-		Servers: h.configured, Dir: below(state, "servers"), Start: h.start, MayRun: h.mayRun, Changed: h.changed, Roots: h.cfg.Roots, Version: h.cfg.Version, Log: h.log,
+		Servers: h.configured, Dir: below(state, "servers"), Start: h.start, MayRun: h.mayRun, Changed: h.changed,
+		Roots: h.cfg.Roots, Version: h.cfg.Version, Log: h.log,
 		Web: func() guard.Web { return h.policies.of("").Web() },
 	})
 }
@@ -40,7 +41,8 @@ func (h servers) configured() ([]*gateway.Entry, []string) {
 
 // under returns where servers are configured, under these settings.
 func (h servers) under(set *settings.Settings) gateway.Sources {
-	return gateway.Sources{Files: h.cfg.MCPConfig, Settings: set, Roots: h.cfg.Roots, Home: h.policies.where.Home, Managed: settings.ManagedDirs()}
+	return gateway.Sources{Files: h.cfg.MCPConfig, Settings: set, Roots: h.cfg.Roots, Home: h.policies.where.Home,
+		Managed: settings.ManagedDirs()}
 }
 
 // commands returns the command lines of servers that run outside of the sandbox.
@@ -56,7 +58,8 @@ func (h servers) mayRun(c guard.HostCommand) error {
 
 // start starts the process of a server for a caller, under the current rules. Hosts that its entry does not name are
 // put to the operator.
-func (h servers) start(ctx context.Context, server, principal string, spec builtin.ServerSpec) (p gateway.Process, err error) {
+func (h servers) start(ctx context.Context, server, principal string, spec builtin.ServerSpec) (p gateway.Process,
+	err error) {
 	life := context.WithoutCancel(ctx)
 	asker := sync.OnceValue(func() *execCall { // at the first question
 		a := h.Admit(auth.Identity{Principal: principal, Rights: auth.All}, nil, "", true)
@@ -74,7 +77,8 @@ func (h servers) start(ctx context.Context, server, principal string, spec built
 		},
 		Tell: func(e builtin.ExecEvent) { asker().audit(e) },
 	}
-	p.Done, p.Kill, err = builtin.StartServer(ctx, h.runtime, h.policies.of(serverPrincipal+server+"\x00"+principal), spec)
+	p.Done, p.Kill, err = builtin.StartServer(ctx, h.runtime,
+		h.policies.of(serverPrincipal+server+"\x00"+principal), spec)
 	return p, err
 }
 

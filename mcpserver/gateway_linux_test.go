@@ -39,7 +39,8 @@ func TestMissingVariable(t *testing.T) {
 	c := startPipe(t, nil, func(c *Config) { c.MCPConfig = []string{file} })
 	for i := range 2 { // also when it is known to have failed
 		c.send(toolCall(i+1, "mcp__s__run", "{}"))
-		if a := c.receive(); a.Error != nil || !strings.Contains(string(a.Result), `"isError":true`) || !strings.Contains(string(a.Result), "the variable TOOLHOST_TEST_UNSET in its entry in") {
+		if a := c.receive(); a.Error != nil || !strings.Contains(string(a.Result), `"isError":true`) ||
+			!strings.Contains(string(a.Result), "the variable TOOLHOST_TEST_UNSET in its entry in") {
 			t.Errorf("call %d: %+v", i, a)
 		}
 	}

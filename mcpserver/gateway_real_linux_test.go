@@ -49,8 +49,10 @@ func TestRealServers(t *testing.T) {
 		}
 	})
 	entries := map[string]any{}
-	for name, words := range map[string][]string{"everything": {"everything"}, "memory": {"memory"}, "fs": {"filesystem", root}, "thinking": {"sequential-thinking"}} {
-		entries[name] = map[string]any{"command": realServer(t, words[0]), "args": words[1:], "env": map[string]string{"SERVERS_OF": root}}
+	for name, words := range map[string][]string{"everything": {"everything"}, "memory": {"memory"},
+		"fs": {"filesystem", root}, "thinking": {"sequential-thinking"}} {
+		entries[name] = map[string]any{"command": realServer(t, words[0]), "args": words[1:],
+			"env": map[string]string{"SERVERS_OF": root}}
 	}
 	h := servedBy(t, entries, func(c *Config) {
 		c.Roots, c.Allow = []string{root}, []string{"mcp__everything", "mcp__memory", "mcp__fs", "mcp__thinking"}
@@ -60,9 +62,11 @@ func TestRealServers(t *testing.T) {
 		{"mcp__fs__write_file", fmt.Sprintf(`{"path":%q,"content":"x"}`, filepath.Join(root, "made.txt")), "wrote"},
 		{"mcp__thinking__sequentialthinking", `{"thought":"a","nextThoughtNeeded":false,"thoughtNumber":1,"totalThoughts":1}`, "thoughtNumber"},
 	} {
-		for end := time.Now().Add(time.Minute); !h.tools.has(call[0]) && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !h.tools.has(call[0]) &&
+			time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		}
-		if r := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: call[0], Args: json.RawMessage(call[1])}); r.IsError || !strings.Contains(r.Text, call[2]) {
+		if r := h.Call(t.Context(), h.AdmitNamed("one"),
+			Request{Tool: call[0], Args: json.RawMessage(call[1])}); r.IsError || !strings.Contains(r.Text, call[2]) {
 			t.Errorf("%s: %.300s", call[0], r.Text)
 		}
 	}
@@ -82,7 +86,8 @@ func TestListedServer(t *testing.T) {
 	}
 	h := servedBy(t, map[string]any{"pw": map[string]any{"command": command, "args": []string{"--headless"}}}, nil)
 	h.gateway.Look()
-	for end := time.Now().Add(time.Minute); !h.tools.has("mcp__pw__browser_navigate") && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !h.tools.has("mcp__pw__browser_navigate") &&
+		time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 	}
 	if !h.tools.has("mcp__pw__browser_navigate") {
 		t.Errorf("the servers are %+v", h.gateway.Servers())

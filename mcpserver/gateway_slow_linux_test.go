@@ -98,7 +98,8 @@ func TestServerSandbox(t *testing.T) {
 				}
 			}
 			state = filepath.Join(dir, "state")
-			entry["env"] = map[string]string{"CMD": strings.NewReplacer("$WS", root, "$STATE", state).Replace(tt.command)}
+			entry["env"] = map[string]string{"CMD": strings.NewReplacer("$WS", root, "$STATE",
+				state).Replace(tt.command)}
 			h := servedBy(t, map[string]any{"s": entry}, func(c *Config) {
 				c.Roots, c.StateDir, c.Deny = []string{root}, state, []string{"Read(.env)"}
 			})
@@ -106,7 +107,8 @@ func TestServerSandbox(t *testing.T) {
 				t.Skip("no sandbox works here")
 			}
 			r := runServer(t, h)
-			if r.IsError && tt.want != "" || !strings.Contains(r.Text, tt.want) || tt.not != "" && strings.Contains(r.Text, tt.not) {
+			if r.IsError && tt.want != "" || !strings.Contains(r.Text, tt.want) || tt.not != "" &&
+				strings.Contains(r.Text, tt.not) {
 				t.Errorf("the server sees %q, error %v; want %q, not %q", r.Text, r.IsError, tt.want, tt.not)
 			}
 		})
@@ -121,7 +123,8 @@ func TestServerSurvivors(t *testing.T) {
 	for _, sandboxed := range []bool{true, false} {
 		mark := fmt.Sprintf("3600.%d%v", os.Getpid(), sandboxed)
 		mark = strings.NewReplacer("true", "1", "false", "2").Replace(mark)
-		command := "(setsid sleep " + mark + " >/dev/null 2>&1 &); sleep " + mark + " >/dev/null 2>&1 & disown; echo started"
+		command := "(setsid sleep " + mark + " >/dev/null 2>&1 &); sleep " + mark +
+			" >/dev/null 2>&1 & disown; echo started"
 		h := servedBy(t, map[string]any{"s": shellEntry(t, command, map[string]any{"sandbox": sandboxed})}, nil)
 		if r := runServer(t, h); !strings.Contains(r.Text, "started") {
 			t.Errorf("sandbox %v: %q", sandboxed, r.Text)
@@ -142,7 +145,8 @@ func processesWith(t *testing.T, text string) (found string) {
 	}
 	for _, file := range files {
 		line, err := os.ReadFile(file)
-		if line = []byte(strings.ReplaceAll(string(line), "\x00", " ")); err == nil && strings.Contains(string(line), "sleep "+text) {
+		if line = []byte(strings.ReplaceAll(string(line), "\x00", " ")); err == nil &&
+			strings.Contains(string(line), "sleep "+text) {
 			found += file + ": " + string(line) + "; "
 		}
 	}
@@ -167,14 +171,17 @@ func TestServerTask(t *testing.T) {
 		if r.IsError || id == "" || !strings.Contains(r.Text, "the call of run of the server s still runs after 1s") {
 			t.Fatalf("the call is no task: %+v", r)
 		}
-		if r := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: "Bash", Args: json.RawMessage(`{"command":"echo runs"}`)}); !strings.Contains(r.Text, "runs") {
+		if r := h.Call(t.Context(), h.AdmitNamed("one"),
+			Request{Tool: "Bash", Args: json.RawMessage(`{"command":"echo runs"}`)}); !strings.Contains(r.Text, "runs") {
 			t.Errorf("another call: %+v", r)
 		}
 		output := func() Reply {
-			return h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: "TaskOutput", Args: fmt.Appendf(nil, `{"task_id":%q}`, id)})
+			return h.Call(t.Context(), h.AdmitNamed("one"),
+				Request{Tool: "TaskOutput", Args: fmt.Appendf(nil, `{"task_id":%q}`, id)})
 		}
 		if stop {
-			r := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: "TaskStop", Args: fmt.Appendf(nil, `{"task_id":%q}`, id)})
+			r := h.Call(t.Context(), h.AdmitNamed("one"),
+				Request{Tool: "TaskStop", Args: fmt.Appendf(nil, `{"task_id":%q}`, id)})
 			if r.IsError || !strings.Contains(output().Text, "it was stopped") {
 				t.Errorf("stopped: %+v, %+v", r, output())
 			}
@@ -183,7 +190,8 @@ func TestServerTask(t *testing.T) {
 		if err := os.WriteFile(flag, []byte("late\n"), 0); err != nil {
 			t.Fatal(err)
 		}
-		if r := output(); r.IsError || !strings.Contains(r.Text, "has ended: exit code 0") || !strings.Contains(r.Text, "late") {
+		if r := output(); r.IsError || !strings.Contains(r.Text, "has ended: exit code 0") ||
+			!strings.Contains(r.Text, "late") {
 			t.Errorf("the task: %+v", r)
 		}
 	}
@@ -195,7 +203,8 @@ func TestServerAudit(t *testing.T) {
 		t.Skip("not with -short")
 	}
 	log := filepath.Join(t.TempDir(), "audit.jsonl")
-	h := servedBy(t, map[string]any{"s": shellEntry(t, "echo ran", map[string]any{"sandbox": false})}, func(c *Config) { c.AuditLog = log })
+	h := servedBy(t, map[string]any{"s": shellEntry(t, "echo ran", map[string]any{"sandbox": false})},
+		func(c *Config) { c.AuditLog = log })
 	if r := runServer(t, h); !strings.Contains(r.Text, "ran") {
 		t.Fatal(r.Text)
 	}
@@ -204,7 +213,8 @@ func TestServerAudit(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &rec)
 	}
-	if err != nil || rec.Server != "s" || rec.Upstream != "run" || rec.Era != "legacy" || len(rec.Pin) != 64 || rec.Replayed {
+	if err != nil || rec.Server != "s" || rec.Upstream != "run" || rec.Era != "legacy" || len(rec.Pin) != 64 ||
+		rec.Replayed {
 		t.Errorf("the record: %s, %v", text, err)
 	}
 }

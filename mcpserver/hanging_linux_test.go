@@ -98,7 +98,8 @@ func hanging(t *testing.T, hang string, drip, known bool) *pipeClient {
 	if known {
 		env["FIRST"] = filepath.Join(dir, "first")
 	}
-	raw, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"s": map[string]any{"command": program, "env": env, "sandbox": false}}})
+	raw, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"s": map[string]any{"command": program,
+		"env": env, "sandbox": false}}})
 	if err == nil {
 		err = os.WriteFile(file, raw, 0o600)
 	}

@@ -50,10 +50,12 @@ func TestAskHeld(t *testing.T) {
 				if err := json.Unmarshal(line, &question); err != nil {
 					t.Fatal(err)
 				}
-				c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":{"action":"accept","content":{"decision":"` + test.decision + `"}}}`)
+				c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) +
+					`,"result":{"action":"accept","content":{"decision":"` + test.decision + `"}}}`)
 				answer = c.receive()
 			}
-			if !strings.Contains(shown, ".envrc (new)") || !strings.Contains(shown, "old") || !strings.Contains(shown, ".mcp.json (changed)") {
+			if !strings.Contains(shown, ".envrc (new)") || !strings.Contains(shown, "old") ||
+				!strings.Contains(shown, ".mcp.json (changed)") {
 				t.Errorf("modern %v: the question shows %s", modern, shown)
 			}
 			if !strings.Contains(string(answer.Result), test.says) {

@@ -50,7 +50,8 @@ type hookset struct {
 // newHookset returns a hookset that runs the commands of hooks in the first root.
 func newHookset(p *policies, state string) *hookset {
 	s := &hookset{policies: p, tools: p.tools, runtime: p.runtime, log: p.log, state: state}
-	s.runner = hook.New(hook.Config{Start: s.start, Outside: s.outside, Dir: p.cfg.Roots[0], Match: s.concerns, Failed: s.noteFailed, Log: p.log})
+	s.runner = hook.New(hook.Config{Start: s.start, Outside: s.outside, Dir: p.cfg.Roots[0], Match: s.concerns,
+		Failed: s.noteFailed, Log: p.log})
 	return s
 }
 
@@ -102,7 +103,8 @@ func (s *hookset) outside(k settings.Hook) (bool, error) {
 		return false, fmt.Errorf("it must run in a sandbox, and none works here: %s", held.Why)
 	}
 	s.warnUncontained.Do(func() {
-		s.log.Warn("hooks run with the rights of the user, because no sandbox works here", "hook", k.Command, "sandbox", held.Why)
+		s.log.Warn("hooks run with the rights of the user, because no sandbox works here", "hook", k.Command,
+			"sandbox", held.Why)
 	})
 	return true, nil
 }
@@ -158,7 +160,8 @@ func (s *hookset) before(ctx context.Context, c execCall) (*hookedCall, *builtin
 	if err != nil {
 		return nil, nil, err
 	}
-	hc := &hookedCall{asker: &c, runner: s.runner, set: set, began: time.Now(), call: s.hookCall(c.admission, policy, tool.Name, input)}
+	hc := &hookedCall{asker: &c, runner: s.runner, set: set, began: time.Now(),
+		call: s.hookCall(c.admission, policy, tool.Name, input)}
 	hc.before = s.runner.Pre(hc.asking(ctx), set.Hooks[settings.PreToolUse], hc.call)
 	if hc.before.Action == hook.Deny {
 		return nil, nil, hookVerdict(guard.Verdict{}, guard.Deny, hc.before)
@@ -167,7 +170,8 @@ func (s *hookset) before(ctx context.Context, c execCall) (*hookedCall, *builtin
 		return hc, call, nil
 	}
 	if call, err = tool.Bind(hc.before.UpdatedInput); err != nil {
-		return nil, nil, fmt.Errorf("a hook (%s) changed the input of this call, and the new one cannot be used. %w", hc.before.From, err)
+		return nil, nil, fmt.Errorf("a hook (%s) changed the input of this call, and the new one cannot be used. %w",
+			hc.before.From, err)
 	}
 	hc.call.Input = hookInput(policy, tool.Name, hc.before.UpdatedInput)
 	return hc, call, nil
@@ -181,7 +185,8 @@ func (c *hookedCall) asking(ctx context.Context) context.Context {
 // hookCall describes a call to hooks.
 func (s *hookset) hookCall(a *Admission, policy *guard.Policy, tool string, input json.RawMessage) hook.Call {
 	cwd := cmp.Or(a.scope.Dir.Get(), policy.Roots()[0])
-	return hook.Call{SessionID: a.scope.Label, Cwd: cwd, Mode: policy.Mode(), Tool: tool, ToolUseID: "toolu_" + rand.Text(), Input: hookInput(policy, tool, input)}
+	return hook.Call{SessionID: a.scope.Label, Cwd: cwd, Mode: policy.Mode(), Tool: tool, ToolUseID: "toolu_" +
+		rand.Text(), Input: hookInput(policy, tool, input)}
 }
 
 // hookRule is the rule name in verdicts and records for decisions of a hook.

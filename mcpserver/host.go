@@ -125,7 +125,8 @@ func (h *Host) open() error {
 	if err != nil {
 		h.log.Warn("cannot store the key of session handles: they end with this process", "error", err)
 	}
-	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.policies.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys, Strict: h.cfg.StrictScope})
+	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.policies.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys,
+		Strict: h.cfg.StrictScope})
 	h.gateway = servers{h}.open(state)
 	return nil
 }
@@ -147,8 +148,9 @@ func openTools(h *Host) error {
 func (h *Host) openRuntime(state string) (err error) {
 	set := h.policies.settings.Current()
 	cfg := builtin.RuntimeConfig{
-		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Seatbelt: set.Sandbox.Seatbelt,
-		Search: set.Search, CommandWait: h.cfg.CommandWait, Version: h.cfg.Version, Log: h.log,
+		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline,
+		Seatbelt: set.Sandbox.Seatbelt,
+		Search:   set.Search, CommandWait: h.cfg.CommandWait, Version: h.cfg.Version, Log: h.log,
 	}
 	h.runtime, err = builtin.OpenRuntime(cfg)
 	h.policies.runtime, h.tools.runtime = h.runtime, h.runtime
@@ -228,7 +230,8 @@ func (h *Host) AdmitNamed(name string) *Admission {
 }
 
 func (h *Host) admitTo(s *scope.Scope, who auth.Identity) *Admission {
-	return &Admission{principal: s.Principal(), who: who, began: time.Now(), reloads: h.policies.reloads.begun.Load(), scope: s, ticket: s.Gate.Admit()}
+	return &Admission{principal: s.Principal(), who: who, began: time.Now(), reloads: h.policies.reloads.begun.Load(),
+		scope: s, ticket: s.Gate.Admit()}
 }
 
 // readmit is Admit for a call that is repeated with an answer. It uses the same scope, even if that was created for the
@@ -252,7 +255,8 @@ func (h *Host) KeepPort(addr net.Addr) {
 		return
 	}
 	if err := sandbox.RecordPort(h.policies.of(LocalPrincipal).Commands().Network().PortRecords, addr); err != nil {
-		h.log.Warn("cannot record the port of this host: commands may listen on it after the host has ended", "address", addr, "error", err)
+		h.log.Warn("cannot record the port of this host: commands may listen on it after the host has ended", "address",
+			addr, "error", err)
 	}
 }
 

@@ -38,7 +38,8 @@ func withCache(run func() int) int {
 func openHost(t testing.TB, files map[string]string, change ...func(*Config)) (*Host, string) {
 	t.Helper()
 	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"), "USERPROFILE": home} {
+	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"),
+		"USERPROFILE": home} {
 		t.Setenv(name, value)
 	}
 	root := t.TempDir()
@@ -73,12 +74,14 @@ func writeFile(t testing.TB, path, content string) {
 
 // do makes one call in the scope of the stdio process.
 func do(h *Host, tool, args string) Reply {
-	return h.Call(context.Background(), h.Admit(Local(), nil, "", true), Request{Tool: tool, Args: json.RawMessage(args)})
+	return h.Call(context.Background(), h.Admit(Local(), nil, "", true),
+		Request{Tool: tool, Args: json.RawMessage(args)})
 }
 
 func TestCallIsRecordedWhateverBecomesOfIt(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "audit.jsonl")
-	h, _ := openHost(t, map[string]string{"a.txt": "a\n"}, func(c *Config) { c.AuditLog = log; c.Deny = []string{"Read(secret)"} })
+	h, _ := openHost(t, map[string]string{"a.txt": "a\n"},
+		func(c *Config) { c.AuditLog = log; c.Deny = []string{"Read(secret)"} })
 	for _, call := range [][2]string{
 		{"Read", `{"file_path":"a.txt"}`}, {"Read", `{"file_path":"secret"}`}, {"Read", `{"wrong":1}`},
 		{"Nothing", `{}`}, {"Edit", `{"file_path":"a.txt","old_string":"a","new_string":"a"}`},
@@ -129,7 +132,8 @@ func TestPanicIsAnAnswer(t *testing.T) {
 func TestStateDirectoryIsDoneWithout(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	writeFile(t, file, "not a directory")
-	h, _ := openHost(t, map[string]string{"a.txt": "a\n"}, func(c *Config) { c.StateDir = filepath.Join(file, "state") })
+	h, _ := openHost(t, map[string]string{"a.txt": "a\n"},
+		func(c *Config) { c.StateDir = filepath.Join(file, "state") })
 	if r := do(h, "Read", `{"file_path":"a.txt"}`); r.IsError {
 		t.Error(r.Text)
 	}

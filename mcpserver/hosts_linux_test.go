@@ -42,27 +42,33 @@ func TestHostAskLegacy(t *testing.T) {
 	} {
 		c.send(toolCall(7, "Bash", `{"command":"`+connects+`"}`))
 		question := c.receive()
-		if question.Method != "elicitation/create" || !strings.Contains(question.Params.Message, "connect to answered.invalid:80") || !strings.Contains(question.Params.Message, "toolhost allow-host answered.invalid") {
+		if question.Method != "elicitation/create" ||
+			!strings.Contains(question.Params.Message, "connect to answered.invalid:80") ||
+			!strings.Contains(question.Params.Message, "toolhost allow-host answered.invalid") {
 			t.Fatalf("no question: %+v", question)
 		}
 		c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,` + test.answer + `}`)
 		answer := string(c.receive().Result)
-		if !strings.Contains(answer, test.says) || strings.Contains(answer, test.not) || !strings.Contains(answer, "after") {
+		if !strings.Contains(answer, test.says) || strings.Contains(answer, test.not) ||
+			!strings.Contains(answer, "after") {
 			t.Errorf("%s: answer %s", test.answer, answer)
 		}
 	}
 	log, err := os.ReadFile(c.host.Operator().AuditPath())
-	if err != nil || !strings.Contains(string(log), `"command":"connect to answered.invalid:80","verdict":"allow"`) || !strings.Contains(string(log), `"command":"connect to answered.invalid:80","verdict":"deny"`) {
+	if err != nil || !strings.Contains(string(log), `"command":"connect to answered.invalid:80","verdict":"allow"`) ||
+		!strings.Contains(string(log), `"command":"connect to answered.invalid:80","verdict":"deny"`) {
 		t.Errorf("the answers are not in the record: %s, %v", log, err)
 	}
 }
 
 func TestHostAskModern(t *testing.T) {
 	c := startConnecting(t)
-	for decision, says := range map[string]string{AllowOnce: "Allowed by a person: connect to answered.invalid:80", DenyIt: "a person refused it for this call"} {
+	for decision, says := range map[string]string{AllowOnce: "Allowed by a person: connect to answered.invalid:80",
+		DenyIt: "a person refused it for this call"} {
 		state := execQuestion(t, c, connects, "")
 		c.send(modernBash("2", connects, answering(state, decision)))
-		if answer := c.receive(); !strings.Contains(string(answer.Result), says) || !strings.Contains(string(answer.Result), "after") {
+		if answer := c.receive(); !strings.Contains(string(answer.Result), says) ||
+			!strings.Contains(string(answer.Result), "after") {
 			t.Errorf("%s: answer %s", decision, answer.Result)
 		}
 	}
@@ -70,7 +76,8 @@ func TestHostAskModern(t *testing.T) {
 	c.send(modernBash("3", connects, answering(state, AlwaysAllow)))
 	c.receive()
 	c.send(modernBash("4", connects, ""))
-	if answer := c.receive(); strings.Contains(string(answer.Result), "refused the host") || !strings.Contains(string(answer.Result), "after") {
+	if answer := c.receive(); strings.Contains(string(answer.Result), "refused the host") ||
+		!strings.Contains(string(answer.Result), "after") {
 		t.Errorf("it is asked again: %s", answer.Result)
 	}
 	execQuestion(t, c, strings.ReplaceAll(connects, "/80", "/81"), "") // another port is another host
@@ -95,7 +102,8 @@ func TestHostAskAlways(t *testing.T) {
 			if question.Method != "elicitation/create" {
 				t.Fatalf("no question: %+v", question)
 			}
-			c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":{"action":"accept","content":{"decision":"` + decision + `"}}}`)
+			c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) +
+				`,"result":{"action":"accept","content":{"decision":"` + decision + `"}}}`)
 		}
 		answer := c.receive()
 		if answer.Method != "" {
@@ -104,7 +112,8 @@ func TestHostAskAlways(t *testing.T) {
 		return string(answer.Result)
 	}
 	got := asks(connect+connect+connects, AlwaysAllow, DenyIt)
-	if !strings.Contains(got, "for "+python+" in this workspace, from now on") || !strings.Contains(got, "refused the host answered.invalid:80 (bash)") {
+	if !strings.Contains(got, "for "+python+" in this workspace, from now on") ||
+		!strings.Contains(got, "refused the host answered.invalid:80 (bash)") {
 		t.Errorf("answer %s", got)
 	}
 	set := c.host.Operator().Settings().Sandbox.Network
@@ -138,11 +147,13 @@ func TestHostAskHook(t *testing.T) {
 	} {
 		c.send(toolCall(7, "Glob", `{"pattern":"*"}`))
 		question := c.receive()
-		if question.Method != "elicitation/create" || !strings.Contains(question.Params.Message, "connect to answered.invalid:80") {
+		if question.Method != "elicitation/create" ||
+			!strings.Contains(question.Params.Message, "connect to answered.invalid:80") {
 			t.Fatalf("no question: %+v", question)
 		}
 		c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,` + test.answer + `}`)
-		if answer := string(c.receive().Result); !strings.Contains(answer, test.says) || strings.Contains(answer, `"isError":true`) {
+		if answer := string(c.receive().Result); !strings.Contains(answer, test.says) ||
+			strings.Contains(answer, `"isError":true`) {
 			t.Errorf("%s: answer %s", test.answer, answer)
 		}
 	}
@@ -157,7 +168,8 @@ func TestHostAskWithoutAnybody(t *testing.T) {
 		if mode != "" {
 			c = startConnecting(t, func(cfg *Config) {
 				file := filepath.Join(t.TempDir(), "mode.json")
-				if err := os.WriteFile(file, []byte(`{"permissions":{"defaultMode":"`+mode+`","allow":["Bash"]}}`), 0o600); err != nil {
+				if err := os.WriteFile(file, []byte(`{"permissions":{"defaultMode":"`+mode+`","allow":["Bash"]}}`),
+					0o600); err != nil {
 					t.Fatal(err)
 				}
 				cfg.Settings = []string{file}
@@ -166,7 +178,8 @@ func TestHostAskWithoutAnybody(t *testing.T) {
 			c.receive()
 		}
 		c.send(toolCall(7, "Bash", `{"command":"python3 -c 'import socket; socket.create_connection((\"answered.invalid\", 80))'; echo after"}`))
-		if answer := string(c.receive().Result); !strings.Contains(answer, "A person can add it: toolhost allow-host answered.invalid") || !strings.Contains(answer, "after") {
+		if answer := string(c.receive().Result); !strings.Contains(answer,
+			"A person can add it: toolhost allow-host answered.invalid") || !strings.Contains(answer, "after") {
 			t.Errorf("mode %q: answer %s", mode, answer)
 		}
 	}
@@ -229,7 +242,8 @@ for line in sys.stdin:
 				answer := string(m.Result)
 				said += fmt.Sprintf("%s %v\n", answer, m.Error)
 				if strings.Contains(answer, "refused the host answered.invalid:443 (python3) to the server s") != test.notes ||
-					strings.Contains(answer, "toolhost mcp --mcp-config "+file+" allow-host s answered.invalid]") != test.notes {
+					strings.Contains(answer, "toolhost mcp --mcp-config "+file+
+						" allow-host s answered.invalid]") != test.notes {
 					t.Errorf("answer %s, %+v", answer, m)
 				}
 			}
@@ -237,7 +251,8 @@ for line in sys.stdin:
 				t.Fatalf("asked %d times: %s", len(test.owner.asked), said)
 			}
 			for _, q := range test.owner.asked {
-				if q.Tool != "server: s" || !strings.Contains(q.Message, "connect to answered.invalid:443") || strings.Contains(q.Message, "sees the files") != (test.roots == "") || len(q.Always) > 0 {
+				if q.Tool != "server: s" || !strings.Contains(q.Message, "connect to answered.invalid:443") ||
+					strings.Contains(q.Message, "sees the files") != (test.roots == "") || len(q.Always) > 0 {
 					t.Errorf("question %s: %s", q.Tool, q.Message)
 				}
 			}

@@ -124,7 +124,8 @@ func TestDoor(t *testing.T) {
 			}
 		})
 	}
-	if resp, body := (webRequest{body: initialize}).do(t, strings.TrimSuffix(url, httpserver.Endpoint)+"/other"); resp.StatusCode != 404 {
+	if resp, body := (webRequest{body: initialize}).do(t, strings.TrimSuffix(url, httpserver.Endpoint)+
+		"/other"); resp.StatusCode != 404 {
 		t.Errorf("another path: status %d: %s", resp.StatusCode, body)
 	}
 }
@@ -173,7 +174,8 @@ func TestLegacySession(t *testing.T) {
 	if text, err := io.ReadAll(stream.resp.Body); err != nil || len(text) > 0 { // the test hangs if the stream goes on
 		t.Errorf("the stream of an ended session: %q %v", text, err)
 	}
-	if resp, body := (webRequest{body: legacyPing, headers: session}).do(t, url); resp.StatusCode != 404 || !strings.Contains(body, `"code":-32001`) {
+	if resp, body := (webRequest{body: legacyPing, headers: session}).do(t, url); resp.StatusCode != 404 ||
+		!strings.Contains(body, `"code":-32001`) {
 		t.Errorf("ping after the end: %d %s", resp.StatusCode, body) // clients begin a new session on this status, some on this code alone
 	}
 }
@@ -197,7 +199,8 @@ func TestModernCancelIsNotAnybodys(t *testing.T) {
 		done <- body
 	}()
 	await(t, filepath.Join(root, "started"))
-	resp, _ := modern(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5,`+modernMeta+`}}`).do(t, url)
+	resp, _ := modern(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5,`+modernMeta+
+		`}}`).do(t, url)
 	if resp.StatusCode != http.StatusAccepted {
 		t.Errorf("status %d", resp.StatusCode)
 	}
@@ -214,11 +217,13 @@ func TestLegacyCancelIsNotAnswered(t *testing.T) {
 	}
 	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	resp, _ := webRequest{body: initialize}.do(t, url)
-	session := map[string]string{"Mcp-Session-Id": resp.Header.Get("Mcp-Session-Id"), "MCP-Protocol-Version": "2025-11-25"}
+	session := map[string]string{"Mcp-Session-Id": resp.Header.Get("Mcp-Session-Id"),
+		"MCP-Protocol-Version": "2025-11-25"}
 	for _, meta := range []string{"", `,"_meta":{"progressToken":"t"}`} { // a single answer, and a stream
 		done := make(chan string, 1)
 		go func() {
-			_, body := webRequest{headers: session, body: `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"touch started; echo said; sleep 600"}` + meta + `}}`}.do(t, url)
+			_, body := webRequest{headers: session,
+				body: `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"touch started; echo said; sleep 600"}` + meta + `}}`}.do(t, url)
 			done <- body
 		}()
 		await(t, filepath.Join(root, "started"))
@@ -229,7 +234,8 @@ func TestLegacyCancelIsNotAnswered(t *testing.T) {
 		if err := os.Remove(filepath.Join(root, "started")); err != nil {
 			t.Fatal(err)
 		}
-		if _, body := (webRequest{headers: session, body: `{"jsonrpc":"2.0","id":5,"method":"ping"}`}).do(t, url); !strings.Contains(body, `"id":5`) {
+		if _, body := (webRequest{headers: session, body: `{"jsonrpc":"2.0","id":5,"method":"ping"}`}).do(t,
+			url); !strings.Contains(body, `"id":5`) {
 			t.Errorf("a ping with the same id: %s", body)
 		}
 	}

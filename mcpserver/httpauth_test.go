@@ -62,7 +62,8 @@ func (q webRequest) as(bearer string, headers map[string]string) webRequest {
 }
 
 func callAs(tool, args string) webRequest {
-	return modern(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":%q,"arguments":%s,%s}}`, tool, args, modernMeta))
+	return modern(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":%q,"arguments":%s,%s}}`,
+		tool, args, modernMeta))
 }
 
 // open opens a legacy session and returns the headers that name it.
@@ -92,23 +93,27 @@ func TestForeignSession(t *testing.T) {
 		{"its stream, resumed", webRequest{method: http.MethodGet, headers: map[string]string{"Last-Event-ID": "1"}}},
 		{"its end", webRequest{method: http.MethodDelete}},
 	}
-	_, unknown := webRequest{body: legacyPing}.as(bob, map[string]string{"Mcp-Session-Id": "NEVERMADE", "MCP-Protocol-Version": "2025-11-25"}).do(t, o.url)
+	_, unknown := webRequest{body: legacyPing}.as(bob,
+		map[string]string{"Mcp-Session-Id": "NEVERMADE", "MCP-Protocol-Version": "2025-11-25"}).do(t, o.url)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			resp, body := tt.req.as(bob, session).do(t, o.url)
 			if resp.StatusCode != http.StatusNotFound || body != unknown {
 				t.Errorf("%d %s; an unknown session gets %s", resp.StatusCode, body, unknown)
 			}
-			if resp, body := (webRequest{body: legacyPing}).as(alice, session).do(t, o.url); resp.StatusCode != http.StatusOK {
+			if resp, body := (webRequest{body: legacyPing}).as(alice, session).do(t,
+				o.url); resp.StatusCode != http.StatusOK {
 				t.Errorf("the session of its owner: %d %s", resp.StatusCode, body)
 			}
 		})
 	}
 	// In the modern era a session id means nothing, whatever the body says about the era.
-	for _, req := range []webRequest{callAs("Read", `{"file_path":"a.txt"}`), {body: legacyPing}, {body: `{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}`}, {method: http.MethodDelete}} {
+	for _, req := range []webRequest{callAs("Read", `{"file_path":"a.txt"}`), {body: legacyPing},
+		{body: `{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}`}, {method: http.MethodDelete}} {
 		req = req.as(bob, map[string]string{"Mcp-Session-Id": session["Mcp-Session-Id"], "MCP-Protocol-Version": "2026-07-28"})
 		req.do(t, o.url)
-		if resp, body := (webRequest{body: legacyPing}).as(alice, session).do(t, o.url); resp.StatusCode != http.StatusOK {
+		if resp, body := (webRequest{body: legacyPing}).as(alice, session).do(t,
+			o.url); resp.StatusCode != http.StatusOK {
 			t.Errorf("after %s: the session of its owner: %d %s", req.body, resp.StatusCode, body)
 		}
 	}
@@ -119,7 +124,8 @@ func TestForgottenSessionsAreForgottenByAll(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "alpha\n"})
 	url, _ := serveWeb(t, h, func(c *httpserver.Config) { c.Limits = httpserver.UsualLimits(); c.Limits.Sessions = 2 })
 	first := newSession(t, url, "")
-	if _, body := (webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`), headers: first}).do(t, url); !strings.Contains(body, "alpha") {
+	if _, body := (webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`), headers: first}).do(t,
+		url); !strings.Contains(body, "alpha") {
 		t.Fatal(body)
 	}
 	stream := webRequest{method: http.MethodGet, headers: first}.open(t, url)
@@ -140,7 +146,8 @@ func TestForgottenSessionsAreForgottenByAll(t *testing.T) {
 func TestLongInitialize(t *testing.T) {
 	url, _ := startWeb(t, nil)
 	long := strings.Replace(initialize, `"name":"t"`, `"name":"`+strings.Repeat("t", 64<<10)+`"`, 1)
-	if resp, body := (webRequest{body: long}).do(t, url); resp.StatusCode != http.StatusRequestEntityTooLarge || resp.Header.Get("Mcp-Session-Id") != "" {
+	if resp, body := (webRequest{body: long}).do(t, url); resp.StatusCode != http.StatusRequestEntityTooLarge ||
+		resp.Header.Get("Mcp-Session-Id") != "" {
 		t.Errorf("%s %s", resp.Status, body)
 	}
 }
@@ -187,7 +194,8 @@ func TestBruteForce(t *testing.T) {
 
 func TestResourceMetadata(t *testing.T) {
 	h, _ := openHost(t, nil, func(c *Config) { c.Remote = true })
-	issuer, err := auth.NewOAuth(auth.OAuthConfig{Issuer: "https://login.example.com", Audience: "https://tools.example.com/mcp", ScopePrefix: "toolhost:"})
+	issuer, err := auth.NewOAuth(auth.OAuthConfig{Issuer: "https://login.example.com",
+		Audience: "https://tools.example.com/mcp", ScopePrefix: "toolhost:"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,27 +209,32 @@ func TestResourceMetadata(t *testing.T) {
 		base := strings.TrimSuffix(url, httpserver.Endpoint)
 		want := strings.Replace(tt.want, "HOST", strings.TrimPrefix(base, "http://"), 1)
 		for _, path := range []string{auth.MetadataPath, auth.MetadataPath + httpserver.Endpoint} {
-			resp, body := webRequest{method: http.MethodGet, headers: map[string]string{"Authorization": ""}}.do(t, base+path)
+			resp, body := webRequest{method: http.MethodGet,
+				headers: map[string]string{"Authorization": ""}}.do(t, base+path)
 			var got auth.Metadata
 			if err := json.Unmarshal([]byte(body), &got); err != nil || resp.StatusCode != http.StatusOK {
 				t.Fatalf("%s: %d %s", path, resp.StatusCode, body)
 			}
-			if got.Resource != want || !slices.Equal(got.AuthorizationServers, []string{"https://login.example.com"}) || !slices.Contains(got.Scopes, "toolhost:read") {
+			if got.Resource != want || !slices.Equal(got.AuthorizationServers, []string{"https://login.example.com"}) ||
+				!slices.Contains(got.Scopes, "toolhost:read") {
 				t.Errorf("%s: %s", path, body)
 			}
 		}
 		resp, _ := webRequest{body: initialize, headers: map[string]string{"Authorization": ""}}.do(t, url)
 		challenge := resp.Header.Get("WWW-Authenticate")
 		at := strings.Replace(want, "/mcp", auth.MetadataPath+"/mcp", 1)
-		if resp.StatusCode != 401 || !strings.Contains(challenge, `resource_metadata="`+at+`"`) || !strings.Contains(challenge, `scope="toolhost:read`) || strings.Contains(challenge, "error=") {
+		if resp.StatusCode != 401 || !strings.Contains(challenge, `resource_metadata="`+at+`"`) ||
+			!strings.Contains(challenge, `scope="toolhost:read`) || strings.Contains(challenge, "error=") {
 			t.Errorf("the challenge is %s", challenge)
 		}
-		if resp, body := (webRequest{method: http.MethodGet, host: "evil.example"}).do(t, base+auth.MetadataPath); resp.StatusCode != 403 {
+		if resp, body := (webRequest{method: http.MethodGet, host: "evil.example"}).do(t,
+			base+auth.MetadataPath); resp.StatusCode != 403 {
 			t.Errorf("a rebound name gets %s", body)
 		}
 	}
 	url, _ := startWeb(t, nil)
-	if resp, _ := (webRequest{method: http.MethodGet}).do(t, strings.TrimSuffix(url, httpserver.Endpoint)+auth.MetadataPath); resp.StatusCode != 404 {
+	if resp, _ := (webRequest{method: http.MethodGet}).do(t,
+		strings.TrimSuffix(url, httpserver.Endpoint)+auth.MetadataPath); resp.StatusCode != 404 {
 		t.Errorf("metadata without an issuer: %d", resp.StatusCode)
 	}
 }
@@ -294,7 +307,8 @@ func TestTwoTokensAreNone(t *testing.T) {
 		}
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusUnauthorized || !strings.Contains(string(body), "Authorization header is there 2 times") {
+		if err != nil || resp.StatusCode != http.StatusUnauthorized ||
+			!strings.Contains(string(body), "Authorization header is there 2 times") {
 			t.Errorf("%q and %q get %d %s, %v", pair[0], pair[1], resp.StatusCode, body, err)
 		}
 	}

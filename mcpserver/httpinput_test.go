@@ -98,14 +98,17 @@ func TestBadInput(t *testing.T) {
 			resp, text := test.req.do(t, address)
 			code, message := rpcError(t, text)
 			if resp.StatusCode != test.status || code != test.code || !strings.Contains(message, test.says) {
-				t.Errorf("status %d, code %d, want %d, %d and %q: %s", resp.StatusCode, code, test.status, test.code, test.says, text)
+				t.Errorf("status %d, code %d, want %d, %d and %q: %s", resp.StatusCode, code, test.status, test.code,
+					test.says, text)
 			}
 		})
 	}
-	if resp, text := call.with("X-Flood", strings.Repeat("x", 128<<10)).do(t, address); resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+	if resp, text := call.with("X-Flood", strings.Repeat("x", 128<<10)).do(t,
+		address); resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a flood of headers: %s %s", resp.Status, text)
 	}
-	if resp, text := call.do(t, address); resp.StatusCode != 200 || !strings.Contains(text, "a.txt") && !strings.Contains(text, `\ta`) {
+	if resp, text := call.do(t, address); resp.StatusCode != 200 || !strings.Contains(text, "a.txt") &&
+		!strings.Contains(text, `\ta`) {
 		t.Errorf("after all that: %s %s", resp.Status, text)
 	}
 }
@@ -113,12 +116,15 @@ func TestBadInput(t *testing.T) {
 const heldCommand = `touch started; until [ -e go ]; do sleep 0.01; done; echo finished`
 
 func TestSameIDInFlight(t *testing.T) {
-	address, root := startWeb(t, map[string]string{"a.txt": "content\n"}, func(c *Config) { c.Allow = []string{"Bash"} })
+	address, root := startWeb(t, map[string]string{"a.txt": "content\n"},
+		func(c *Config) { c.Allow = []string{"Bash"} })
 	resp, _ := webRequest{body: initialize}.do(t, address)
-	session := map[string]string{"Mcp-Session-Id": resp.Header.Get("Mcp-Session-Id"), "MCP-Protocol-Version": "2025-11-25"}
+	session := map[string]string{"Mcp-Session-Id": resp.Header.Get("Mcp-Session-Id"),
+		"MCP-Protocol-Version": "2025-11-25"}
 	held := make(chan string, 1)
 	go func() {
-		_, body := webRequest{body: toolCall(7, "Bash", `{"command":"`+heldCommand+`"}`), headers: session}.do(t, address)
+		_, body := webRequest{body: toolCall(7, "Bash", `{"command":"`+heldCommand+`"}`),
+			headers: session}.do(t, address)
 		held <- body
 	}()
 	for { // until the command has made it
@@ -154,7 +160,8 @@ func TestSlowClientsHoldNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := "POST " + httpserver.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\n"
-	known := head + "Authorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+	known := head + "Authorization: Bearer " + testToken +
+		"\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
 	for range 50 {
 		for _, part := range []string{head, head + "X-Slow: ", known, known + `{"jsonrpc"`} {
 			conn, err := net.Dial("tcp", u.Host)

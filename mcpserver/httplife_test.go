@@ -53,7 +53,8 @@ func mayRun(c *Config) { c.Allow, c.Remote = []string{"Bash"}, true }
 // modernCall is a call of a tool in the conversation of this name.
 func modernCall(tool, args, thread string) webRequest {
 	meta := strings.Replace(modernMeta, `"_meta":{`, fmt.Sprintf(`"_meta":{"threadId":%q,`, thread), 1)
-	return modern(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":%q,"arguments":%s,%s}}`, tool, args, meta))
+	return modern(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":%q,"arguments":%s,%s}}`,
+		tool, args, meta))
 }
 
 // holdCommands starts a command in each conversation that runs until the file go exists, and waits until all of them run.
@@ -163,7 +164,8 @@ func TestBrokenListener(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.ServeHTTP(t.Context(), l, testCallers(t)) }()
 	session := newSession(t, "http://"+l.Addr().String()+httpserver.Endpoint, "")
-	stream := webRequest{method: http.MethodGet, headers: session}.open(t, "http://"+l.Addr().String()+httpserver.Endpoint)
+	stream := webRequest{method: http.MethodGet, headers: session}.open(t, "http://"+
+		l.Addr().String()+httpserver.Endpoint)
 	l.Close()
 	if err := <-ended; err == nil {
 		t.Error("it ends as if it had been asked to")
@@ -225,14 +227,16 @@ func TestEndOfSessionEndsItsCalls(t *testing.T) {
 	for name, answer := range answers {
 		session := newSession(t, url, "")
 		sessions[name] = session
-		command := fmt.Sprintf(`{"command":"touch %[1]s; until [ -e go ]; do sleep 0.01; done; touch %[1]s.done"}`, name)
+		command := fmt.Sprintf(`{"command":"touch %[1]s; until [ -e go ]; do sleep 0.01; done; touch %[1]s.done"}`,
+			name)
 		go func() {
 			_, body := webRequest{body: toolCall(7, "Bash", command), headers: session}.do(t, url)
 			answer <- body
 		}()
 		waitForFile(t, filepath.Join(root, name))
 	}
-	if resp, _ := (webRequest{method: http.MethodDelete, headers: sessions["ended"]}).do(t, url); resp.StatusCode != 200 {
+	if resp, _ := (webRequest{method: http.MethodDelete, headers: sessions["ended"]}).do(t,
+		url); resp.StatusCode != 200 {
 		t.Errorf("end: %s", resp.Status)
 	}
 	if body := <-answers["ended"]; !strings.Contains(body, "the client has ended the session") {

@@ -35,7 +35,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			line := answerInTime(t, h, 100*time.Millisecond, tt.sent)
-			for brief := 200 * time.Millisecond; !strings.Contains(line, tt.says) && brief < 10*time.Second; brief *= 2 {
+			for brief := 200 * time.Millisecond; !strings.Contains(line, tt.says) &&
+				brief < 10*time.Second; brief *= 2 {
 				line = answerInTime(t, h, brief, tt.sent) // on a machine under load this client dawdles, and so does the server
 			}
 			if !strings.Contains(line, tt.says) {

@@ -85,7 +85,8 @@ func TestCallsOfAScopeAreBoundedOverHTTP(t *testing.T) {
 	}
 	resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "busy").do(t, url)
 	refusedForNow(t, "one call too many", 429, resp, body)
-	if resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "quiet").do(t, url); resp.StatusCode != 200 || !strings.Contains(body, "content") {
+	if resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "quiet").do(t, url); resp.StatusCode != 200 ||
+		!strings.Contains(body, "content") {
 		t.Errorf("another scope: %s %s", resp.Status, body)
 	}
 	for _, a := range all {
@@ -144,7 +145,8 @@ func TestStreamsCarryNoBody(t *testing.T) {
 	address, _ := serveWeb(t, h)
 	session := newSession(t, address, "")
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
-		if resp, body := (webRequest{method: method, headers: session, body: "x"}).do(t, address); resp.StatusCode != http.StatusBadRequest {
+		if resp, body := (webRequest{method: method, headers: session, body: "x"}).do(t,
+			address); resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %s %s", method, resp.Status, body)
 		}
 	}
@@ -194,7 +196,8 @@ func TestBrokenRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := "POST " + httpserver.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\n"
+	known := "POST " + httpserver.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + testToken +
+		"\r\nContent-Type: application/json\r\n"
 	for _, tt := range []struct{ name, request, status string }{
 		{"a negative length", known + "Content-Length: -5\r\n\r\n{}", "400"},
 		{"a length that is no number", known + "Content-Length: many\r\n\r\n{}", "400"},
@@ -257,7 +260,8 @@ func TestStepUp(t *testing.T) {
 			legacy := webRequest{body: toolCall(7, tt.tool, tt.args), headers: newSession(t, url, "")}
 			for era, q := range map[string]webRequest{"modern": modernCall(tt.tool, tt.args, "1"), "legacy": legacy} {
 				resp, body := q.do(t, url)
-				if tt.status != 0 && resp.StatusCode != tt.status || resp.Header.Get("WWW-Authenticate") != tt.challenge || !strings.Contains(body, tt.says) {
+				if tt.status != 0 && resp.StatusCode != tt.status ||
+					resp.Header.Get("WWW-Authenticate") != tt.challenge || !strings.Contains(body, tt.says) {
 					t.Errorf("%s: %s %s %s", era, resp.Status, resp.Header.Get("WWW-Authenticate"), body)
 				}
 			}
@@ -297,7 +301,8 @@ func TestWantOfRoomIsRecorded(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[0]), &rec); err != nil {
 		t.Fatal(err)
 	}
-	if rec.Principal != TokenPrincipal || rec.Verdict != "deny" || rec.Rule != "limits" || rec.Source != "127.0.0.1" || !strings.Contains(rec.Error, "too many requests are in flight") {
+	if rec.Principal != TokenPrincipal || rec.Verdict != "deny" || rec.Rule != "limits" || rec.Source != "127.0.0.1" ||
+		!strings.Contains(rec.Error, "too many requests are in flight") {
 		t.Errorf("%+v", rec)
 	}
 	if most := transport.RefusalsBurst + int(time.Since(began)/transport.RefusalsEvery) + 1; len(lines) < transport.RefusalsBurst || len(lines) > most {
@@ -316,7 +321,8 @@ func TestSlowMessagesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	half := "POST " + httpserver.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+	half := "POST " + httpserver.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + testToken +
+		"\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
 	var slow []net.Conn
 	for range 3 {
 		conn, err := net.Dial("tcp", u.Host)

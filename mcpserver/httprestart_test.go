@@ -38,13 +38,15 @@ func TestRestart(t *testing.T) {
 	}
 	edit := `{"file_path":"a.txt","old_string":"before","new_string":"after"}`
 	question := func(url, extra string) string {
-		meta := strings.Replace(modernMeta, `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{}},"threadId":"1"`, 1)
+		meta := strings.Replace(modernMeta, `clientCapabilities":{}`,
+			`clientCapabilities":{"elicitation":{}},"threadId":"1"`, 1)
 		_, body := modern(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"touch ran"},`+extra+meta+`}}`).do(t, url)
 		return body
 	}
 	url, stop := start()
 	modernCall("Read", `{"file_path":"a.txt"}`, "1").do(t, url)
-	handed := modern(strings.Replace(modernCall("Read", `{"file_path":"a.txt"}`, "x").body, `"threadId":"x"`, `"toolhost/session":"new"`, 1))
+	handed := modern(strings.Replace(modernCall("Read", `{"file_path":"a.txt"}`, "x").body, `"threadId":"x"`,
+		`"toolhost/session":"new"`, 1))
 	_, body := handed.do(t, url)
 	var first struct {
 		Result struct {
@@ -55,7 +57,8 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	handle, _ := first.Result.Meta[scope.MetaHandle].(string)
-	_, _ = modern(strings.Replace(modernCall("Read", `{"file_path":"a.txt"}`, "x").body, `"threadId":"x",`, "", 1)).do(t, url)
+	_, _ = modern(strings.Replace(modernCall("Read", `{"file_path":"a.txt"}`, "x").body, `"threadId":"x",`, "",
+		1)).do(t, url)
 	var asked struct{ Result struct{ RequestState string } }
 	if err := json.Unmarshal([]byte(question(url, "")), &asked); err != nil || asked.Result.RequestState == "" {
 		t.Fatalf("no question: %v %s", err, question(url, ""))
@@ -64,14 +67,16 @@ func TestRestart(t *testing.T) {
 	url, stop = start()
 	defer stop()
 
-	if _, body := modern(strings.Replace(modernCall("Edit", edit, "x").body, `"threadId":"x",`, "", 1)).do(t, url); !strings.Contains(body, `"isError":true`) {
+	if _, body := modern(strings.Replace(modernCall("Edit", edit, "x").body, `"threadId":"x",`, "", 1)).do(t,
+		url); !strings.Contains(body, `"isError":true`) {
 		t.Errorf("a shared scope survived: %s", body)
 	}
 	if _, body := modernCall("Edit", edit, "1").do(t, url); strings.Contains(body, `"isError":true`) {
 		t.Errorf("an exact scope is gone: %s", body)
 	}
 	writeFile(t, filepath.Join(root, "a.txt"), "before\n")
-	answer := `"requestState":"` + asked.Result.RequestState + `","inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`
+	answer := `"requestState":"` + asked.Result.RequestState +
+		`","inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`
 	if body := question(url, answer); !strings.Contains(body, "not from this host") {
 		t.Errorf("an answer from before: %s", body)
 	}
@@ -81,7 +86,8 @@ func TestRestart(t *testing.T) {
 	if body := question(url, ""); !strings.Contains(body, "input_required") {
 		t.Errorf("the call is not asked about anew: %s", body)
 	}
-	q := modern(strings.Replace(modernCall("Edit", edit, "x").body, `"threadId":"x"`, `"toolhost/session":"`+handle+`"`, 1))
+	q := modern(strings.Replace(modernCall("Edit", edit, "x").body, `"threadId":"x"`, `"toolhost/session":"`+
+		handle+`"`, 1))
 	if _, body := q.do(t, url); handle == "" || strings.Contains(body, "unknown or has expired") {
 		t.Errorf("the handle %q is gone: %s", handle, body)
 	}
@@ -102,10 +108,12 @@ func TestWebLifecyclesLeaveAFlatHeap(t *testing.T) {
 			all.Go(func() {
 				for range n / atOnce {
 					session := newSession(t, url, "")
-					if _, body := (webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`), headers: session}).do(t, url); !strings.Contains(body, "a line") {
+					if _, body := (webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`),
+						headers: session}).do(t, url); !strings.Contains(body, "a line") {
 						t.Errorf("%s", body)
 					}
-					if resp, _ := (webRequest{method: http.MethodDelete, headers: session}).do(t, url); resp.StatusCode != 200 {
+					if resp, _ := (webRequest{method: http.MethodDelete, headers: session}).do(t,
+						url); resp.StatusCode != 200 {
 						t.Errorf("end: %s", resp.Status)
 					}
 				}
@@ -125,7 +133,8 @@ func TestWebLifecyclesLeaveAFlatHeap(t *testing.T) {
 	began := time.Now()
 	run(lifecycles)
 	after, now := measure()
-	t.Logf("%d lifecycles in %s: heap %d KB, then %d KB; %d goroutines, then %d", lifecycles, time.Since(began).Round(time.Millisecond), before>>10, after>>10, goroutines, now)
+	t.Logf("%d lifecycles in %s: heap %d KB, then %d KB; %d goroutines, then %d", lifecycles,
+		time.Since(began).Round(time.Millisecond), before>>10, after>>10, goroutines, now)
 	if grown := after - before; grown > 2<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)
 	}
@@ -153,7 +162,8 @@ func TestManyStreams(t *testing.T) {
 	var calls sync.WaitGroup
 	for i, session := range all {
 		calls.Go(func() {
-			if resp, body := (webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`), headers: session}).do(t, url); !strings.Contains(body, "content") {
+			if resp, body := (webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`), headers: session}).do(t,
+				url); !strings.Contains(body, "content") {
 				t.Errorf("session %d: %s %s", i, resp.Status, body)
 			}
 		})

@@ -34,7 +34,8 @@ func TestRightsOfTools(t *testing.T) {
 
 func TestRightsLimitTheTools(t *testing.T) {
 	o := openOffice(t, func(c *Config) { // with what each tool needs to be listed
-		userSettings(t, map[string]any{"agent": map[string]any{"runner": "claude"}, "web": map[string]any{"search": map[string]any{"provider": "searxng", "url": "http://localhost:8888"}}})
+		userSettings(t, map[string]any{"agent": map[string]any{"runner": "claude"},
+			"web": map[string]any{"search": map[string]any{"provider": "searxng", "url": "http://localhost:8888"}}})
 		c.With, c.Asker = slices.Collect(maps.Keys(rightsOfTools)), &owner{}
 	})
 	for rights := range auth.All + 1 {
@@ -43,8 +44,10 @@ func TestRightsLimitTheTools(t *testing.T) {
 		}
 		t.Run(rights.String(), func(t *testing.T) {
 			bearer := o.add(t, strings.Join(rights.Names(), "-"), rights)
-			_, listed := modern(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+modernMeta+`}}`).as(bearer, nil).do(t, o.url)
-			_, legacyList := webRequest{body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`}.as(bearer, o.open(t, bearer)).do(t, o.url)
+			_, listed := modern(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+modernMeta+`}}`).as(bearer,
+				nil).do(t, o.url)
+			_, legacyList := webRequest{body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`}.as(bearer,
+				o.open(t, bearer)).do(t, o.url)
 			for tool, need := range rightsOfTools {
 				may := rights.Has(need)
 				if got := strings.Contains(listed, `"name":"`+tool+`"`); got != may {
@@ -54,7 +57,8 @@ func TestRightsLimitTheTools(t *testing.T) {
 					t.Errorf("%s is listed to legacy clients: %v", tool, got)
 				}
 				_, body := callAs(tool, `{"unknown":1}`).as(bearer, nil).do(t, o.url)
-				if got := strings.Contains(body, "needs the right "+need.String()); got == may || !strings.Contains(body, `"isError":true`) {
+				if got := strings.Contains(body, "needs the right "+need.String()); got == may ||
+					!strings.Contains(body, `"isError":true`) {
 					t.Errorf("%s answers %s", tool, body)
 				}
 			}
@@ -145,7 +149,8 @@ func TestRevocationEndsWhatIsOpen(t *testing.T) {
 	}()
 	await(t, filepath.Join(o.root, "modern"))
 	go func() { // a legacy call of another scope, which a disconnect would not cancel
-		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"Bash","arguments":%s}}`, command("legacy"))
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"Bash","arguments":%s}}`,
+			command("legacy"))
 		_, answer := webRequest{body: body}.as(alice, session).do(t, o.url)
 		ended <- answer
 	}()
@@ -169,13 +174,15 @@ func TestRevocationEndsWhatIsOpen(t *testing.T) {
 	}
 	o.awaitTasks(t)
 	for _, headers := range []map[string]string{nil, session} {
-		if resp, _ := (webRequest{body: legacyPing}).as(alice, headers).do(t, o.url); resp.StatusCode != http.StatusUnauthorized {
+		if resp, _ := (webRequest{body: legacyPing}).as(alice, headers).do(t,
+			o.url); resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("a revoked token gets %d", resp.StatusCode)
 		}
 	}
 	// The name is given again: its bearer has the name's state, but not the sessions of the token that was lost.
 	again := o.add(t, "alice", auth.All)
-	if resp, _ := (webRequest{body: legacyPing}).as(again, session).do(t, o.url); resp.StatusCode != http.StatusNotFound {
+	if resp, _ := (webRequest{body: legacyPing}).as(again, session).do(t,
+		o.url); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("the session of a revoked token: %d", resp.StatusCode)
 	}
 	if resp, body := (webRequest{body: legacyPing}).as(bob, bobs).do(t, o.url); resp.StatusCode != http.StatusOK {
@@ -197,19 +204,22 @@ func TestExpiryEndsStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp, body := webRequest{body: initialize}.as(bearer, nil).do(t, o.url)
-		session := map[string]string{"Mcp-Session-Id": resp.Header.Get("Mcp-Session-Id"), "MCP-Protocol-Version": "2025-11-25"}
+		session := map[string]string{"Mcp-Session-Id": resp.Header.Get("Mcp-Session-Id"),
+			"MCP-Protocol-Version": "2025-11-25"}
 		ended := false
 		if resp.StatusCode == http.StatusOK {
 			resp, body = webRequest{method: http.MethodGet}.as(bearer, session).do(t, o.url) // returns when the stream has ended
 			ended = resp.StatusCode == http.StatusOK
 		}
-		if !ended && life < time.Minute && resp.StatusCode == http.StatusUnauthorized && strings.Contains(body, "expired") {
+		if !ended && life < time.Minute && resp.StatusCode == http.StatusUnauthorized &&
+			strings.Contains(body, "expired") {
 			continue
 		}
 		if !ended {
 			t.Fatalf("the stream: %d %s", resp.StatusCode, body)
 		}
-		if resp, body := (webRequest{body: legacyPing}).as(bearer, session).do(t, o.url); resp.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "expired") {
+		if resp, body := (webRequest{body: legacyPing}).as(bearer, session).do(t,
+			o.url); resp.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "expired") {
 			t.Errorf("an expired token: %d %s", resp.StatusCode, body)
 		}
 		return

@@ -66,7 +66,8 @@ func TestWebSoak(t *testing.T) {
 	writeFile(t, filepath.Join(root, "read.txt"), "content\n")
 	goroutines := runtime.NumGoroutine()
 	s := &soakedServer{t: t, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}},
-		cfg: Config{Roots: []string{root}, StateDir: filepath.Join(home, "state"), Allow: []string{"Bash"}, Remote: true}}
+		cfg: Config{Roots: []string{root}, StateDir: filepath.Join(home, "state"), Allow: []string{"Bash"},
+			Remote: true}}
 	end := s.serve()
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
@@ -86,7 +87,8 @@ func TestWebSoak(t *testing.T) {
 	all.Wait()
 	end()
 	s.http.CloseIdleConnections()
-	t.Logf("%d calls answered, %d refused or without a session while the server started anew, %d hung up, in %s", tally.done.Load(), tally.refused.Load(), tally.cut.Load(), lasting)
+	t.Logf("%d calls answered, %d refused or without a session while the server started anew, %d hung up, in %s",
+		tally.done.Load(), tally.refused.Load(), tally.cut.Load(), lasting)
 	if tally.done.Load() == 0 || tally.cut.Load() == 0 {
 		t.Error("the soak has tried nothing")
 	}
@@ -128,7 +130,8 @@ func (s *soakedServer) client(ctx context.Context, n int, tally *soakTally) {
 		tool, args, want := s.pick(n, i)
 		q := modernCall(tool, args, fmt.Sprintf("client-%d", n))
 		if !modernEra {
-			q = webRequest{body: toolCall(i, tool, args), headers: map[string]string{"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}}
+			q = webRequest{body: toolCall(i, tool, args),
+				headers: map[string]string{"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}}
 		}
 		hangsUp := rand.IntN(8) == 0
 		within, stop := ctx, context.CancelFunc(func() {})
@@ -143,10 +146,12 @@ func (s *soakedServer) client(ctx context.Context, n int, tally *soakTally) {
 		case err != nil || resp.StatusCode == 503 || resp.StatusCode == 404:
 			tally.refused.Add(1)
 			session = ""
-			if err == nil && resp.StatusCode == 503 && resp.Header.Get("Retry-After") == "" && !strings.Contains(body, transport.ErrClosed.Error()) {
+			if err == nil && resp.StatusCode == 503 && resp.Header.Get("Retry-After") == "" &&
+				!strings.Contains(body, transport.ErrClosed.Error()) {
 				s.t.Errorf("refused without saying when to come again: %s", body)
 			}
-		case resp.StatusCode != 200 || !strings.Contains(body, want) && !strings.Contains(body, transport.ErrClosed.Error()):
+		case resp.StatusCode != 200 || !strings.Contains(body, want) &&
+			!strings.Contains(body, transport.ErrClosed.Error()):
 			s.t.Errorf("%s %s: %s %s", tool, args, resp.Status, body)
 		default:
 			tally.done.Add(1)
@@ -166,7 +171,8 @@ func (s *soakedServer) pick(n, i int) (tool, args, want string) {
 	case 1:
 		return "Bash", `{"command":"sleep 0.02; echo slept"}`, "slept"
 	case 2:
-		return "Write", fmt.Sprintf(`{"file_path":"new-%d-%d.txt","content":"whole\n"}`, n, i), fmt.Sprintf("new-%d-%d.txt", n, i)
+		return "Write", fmt.Sprintf(`{"file_path":"new-%d-%d.txt","content":"whole\n"}`, n,
+			i), fmt.Sprintf("new-%d-%d.txt", n, i)
 	case 3:
 		return "Glob", `{"pattern":"read*"}`, "read.txt"
 	}
@@ -182,7 +188,8 @@ func (s *soakedServer) post(ctx context.Context, url string, q webRequest) (*htt
 	if err != nil {
 		return nil, "", err
 	}
-	for name, value := range map[string]string{"Authorization": "Bearer " + testToken, "Content-Type": "application/json", "Accept": "application/json, text/event-stream"} {
+	for name, value := range map[string]string{"Authorization": "Bearer " + testToken,
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream"} {
 		req.Header.Set(name, value)
 	}
 	for name, value := range q.headers {

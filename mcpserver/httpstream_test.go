@@ -63,7 +63,8 @@ func (s *webStream) next() rpcAnswer {
 // newSession begins a legacy session with these capabilities of its client.
 func newSession(t *testing.T, url, capabilities string) (headers map[string]string) {
 	t.Helper()
-	resp, _ := webRequest{body: strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+capabilities+`}`, 1)}.do(t, url)
+	resp, _ := webRequest{body: strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+capabilities+`}`,
+		1)}.do(t, url)
 	return map[string]string{"Mcp-Session-Id": resp.Header.Get("Mcp-Session-Id"), "MCP-Protocol-Version": "2025-11-25"}
 }
 
@@ -90,12 +91,14 @@ func TestAskLegacyOverHTTP(t *testing.T) {
 	if question.Method != "elicitation/create" {
 		t.Fatalf("no question: %+v", question)
 	}
-	answer := `{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":{"action":"accept","content":{"decision":"allow once"}}}`
+	answer := `{"jsonrpc":"2.0","id":` + string(question.ID) +
+		`,"result":{"action":"accept","content":{"decision":"allow once"}}}`
 	other := newSession(t, url, askCapability)
 	if resp, _ := (webRequest{body: answer, headers: other}).do(t, url); resp.StatusCode < 400 {
 		t.Errorf("the answer of another session is taken: %s", resp.Status)
 	}
-	if resp, body := (webRequest{body: answer, headers: session}).do(t, url); resp.StatusCode != http.StatusAccepted || body != "" {
+	if resp, body := (webRequest{body: answer, headers: session}).do(t, url); resp.StatusCode != http.StatusAccepted ||
+		body != "" {
 		t.Errorf("the answer is taken with %s %q", resp.Status, body)
 	}
 	if a := stream.next(); string(a.ID) != "7" {
@@ -156,7 +159,8 @@ func TestClientsCauseNoErrorsInTheLog(t *testing.T) {
 	h, _ := openHost(t, nil, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	url, stop := serveWeb(t, h)
 	session := newSession(t, url, "")
-	for _, body := range []string{`{"jsonrpc":"2.0","id":77,"result":{"a":1}}`, `{"jsonrpc":"2.0","id":"x","error":{"code":1}}`} {
+	for _, body := range []string{`{"jsonrpc":"2.0","id":77,"result":{"a":1}}`,
+		`{"jsonrpc":"2.0","id":"x","error":{"code":1}}`} {
 		webRequest{body: body, headers: session}.do(t, url)
 	}
 	stop()

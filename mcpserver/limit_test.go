@@ -17,7 +17,8 @@ func TestBounded(t *testing.T) {
 	if r := bounded(builtin.Result{Text: strings.Repeat("x", maxResult+1)}); !r.IsError || len(r.Text) > 200 {
 		t.Errorf("a text of %d bytes", len(r.Text))
 	}
-	if r := bounded(builtin.Result{Text: "short", Images: []builtin.Image{image}}); len(r.Images) != 1 || r.Text != "short" {
+	if r := bounded(builtin.Result{Text: "short", Images: []builtin.Image{image}}); len(r.Images) != 1 ||
+		r.Text != "short" {
 		t.Errorf("%+v", r.Text)
 	}
 }

@@ -99,7 +99,8 @@ func (m *modes) look() {
 	if errors.Is(err, syscall.ENOTDIR) { // the state directory is damaged: keep the known modes
 		return
 	}
-	if err == nil && m.stamp != nil && os.SameFile(now, m.stamp) && now.ModTime().Equal(m.stamp.ModTime()) && now.Size() == m.stamp.Size() {
+	if err == nil && m.stamp != nil && os.SameFile(now, m.stamp) && now.ModTime().Equal(m.stamp.ModTime()) &&
+		now.Size() == m.stamp.Size() {
 		return
 	}
 	m.kept, m.err = readModes(m.file)

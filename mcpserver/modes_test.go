@@ -66,10 +66,12 @@ func TestPlanMode(t *testing.T) {
 		t.Error("plan mode does not hold, or holds in another conversation")
 	}
 	p.o.answer = Answer{Decision: DenyIt, Reason: "use the other file"}
-	if text, isError := p.call("one", "ExitPlanMode", `{"plan":"1. look\n2. write"}`); !isError || !strings.Contains(text, "use the other file") {
+	if text, isError := p.call("one", "ExitPlanMode", `{"plan":"1. look\n2. write"}`); !isError ||
+		!strings.Contains(text, "use the other file") {
 		t.Errorf("a plan that was declined: %s", text)
 	}
-	if q := p.o.asked[0]; !strings.Contains(q.Message, "1. look") || !strings.Contains(q.Message, "2. write") || len(q.Always) > 0 {
+	if q := p.o.asked[0]; !strings.Contains(q.Message, "1. look") || !strings.Contains(q.Message, "2. write") ||
+		len(q.Always) > 0 {
 		t.Errorf("the person is shown:\n%s", q.Message)
 	}
 	for _, answer := range []Answer{{}, {Decision: AlwaysAllow}, {Decision: "yes"}} {
@@ -108,7 +110,8 @@ func TestPlanModeIsNotLoosened(t *testing.T) {
 	if text, isError := p.call("one", "ExitPlanMode", `{"plan":"p"}`); !isError || p.writes("one") {
 		t.Errorf("no one was asked: %s", text)
 	}
-	if text, isError := p.call("two", "EnterPlanMode", `{}`); !isError || !strings.Contains(text, "no person can be asked") {
+	if text, isError := p.call("two", "EnterPlanMode", `{}`); !isError ||
+		!strings.Contains(text, "no person can be asked") {
 		t.Errorf("plan mode that no one can end: %s", text)
 	}
 }
@@ -117,7 +120,8 @@ func TestPlanModeIsNotLoosened(t *testing.T) {
 func TestPlanModeOfSettings(t *testing.T) {
 	p, _ := openPlanner(t, map[string]string{".claude/settings.json": `{"permissions":{"defaultMode":"plan"}}`})
 	p.o.answer = Answer{Decision: AllowOnce}
-	if text, _ := p.call("one", "ExitPlanMode", `{"plan":"p"}`); !strings.Contains(text, "mode of the settings") || p.writes("one") {
+	if text, _ := p.call("one", "ExitPlanMode", `{"plan":"p"}`); !strings.Contains(text, "mode of the settings") ||
+		p.writes("one") {
 		t.Errorf("the mode of the settings: %s", text)
 	}
 	p.call("one", "EnterPlanMode", `{}`)
@@ -164,7 +168,8 @@ func TestPlanModeIsKept(t *testing.T) {
 	if err := os.WriteFile(p.h.modes.file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text, isError := p.call("one", "Read", `{"file_path":"made.txt"}`); !isError || !strings.Contains(text, "modes.json") {
+	if text, isError := p.call("one", "Read", `{"file_path":"made.txt"}`); !isError ||
+		!strings.Contains(text, "modes.json") {
 		t.Errorf("with a damaged file of modes: %s", text)
 	}
 }
@@ -179,19 +184,24 @@ func TestToolsOnDemand(t *testing.T) {
 		if !slices.Contains(names(p.h.Tools(Local())), name) || slices.Contains(names(plain.Tools(Local())), name) {
 			t.Errorf("%s is served unasked, or not when it is asked for", name)
 		}
-		if text := plain.Call(t.Context(), plain.AdmitNamed(""), Request{Tool: name, Args: []byte(`{}`)}).Text; !strings.Contains(text, "no such tool") {
+		if text := plain.Call(t.Context(), plain.AdmitNamed(""),
+			Request{Tool: name, Args: []byte(`{}`)}).Text; !strings.Contains(text, "no such tool") {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
-	for with, want := range map[string]string{"ExitPlanMod": "did you mean ExitPlanMode?", "zzzzzzzz": "there is no tool"} {
-		if _, err := Open(Config{Roots: []string{t.TempDir()}, StateDir: t.TempDir(), With: []string{with}}); err == nil || !strings.Contains(err.Error(), want) {
+	for with, want := range map[string]string{"ExitPlanMod": "did you mean ExitPlanMode?",
+		"zzzzzzzz": "there is no tool"} {
+		if _, err := Open(Config{Roots: []string{t.TempDir()}, StateDir: t.TempDir(),
+			With: []string{with}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("--with %s: %v", with, err)
 		}
 	}
-	if _, err := Open(Config{Roots: []string{t.TempDir()}, StateDir: t.TempDir(), With: all, SessionArgument: true}); err == nil {
+	if _, err := Open(Config{Roots: []string{t.TempDir()}, StateDir: t.TempDir(), With: all,
+		SessionArgument: true}); err == nil {
 		t.Error("plan mode is served where a model chooses its conversation")
 	}
-	for text, want := range map[string]string{`["EnterPlanMode","Read"]`: "", `["EnterPlanMod"]`: "did you mean EnterPlanMode?"} {
+	for text, want := range map[string]string{`["EnterPlanMode","Read"]`: "",
+		`["EnterPlanMod"]`: "did you mean EnterPlanMode?"} {
 		writeFile(t, filepath.Join(home, "toolhost", "toolhost.json"), `{"tools":{"with":`+text+`}}`)
 		h, err := Open(Config{Roots: []string{t.TempDir()}, StateDir: t.TempDir()})
 		if want != "" {
@@ -213,7 +223,8 @@ func TestToolsOnDemand(t *testing.T) {
 // TestModeOfUnknownScope: a name that no conversation can have is refused, or a person would take the mode for set.
 func TestModeOfUnknownScope(t *testing.T) {
 	p, _ := openPlanner(t, nil)
-	for name, ok := range map[string]bool{"threadId:0f1e2d3c4b5a": true, "command line:0f1e2d3c4b5a": true, "principal": true, "nosuch": false, "threadId": false, "threadId:0f1e": false, "": false} {
+	for name, ok := range map[string]bool{"threadId:0f1e2d3c4b5a": true, "command line:0f1e2d3c4b5a": true,
+		"principal": true, "nosuch": false, "threadId": false, "threadId:0f1e": false, "": false} {
 		if err := Modes(p.h).Set(name, true); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
 		}

@@ -74,7 +74,8 @@ func (p *approver) forOperator(a *Admission, req Request, q *Question) OperatorQ
 
 // formAtConsole returns a function that asks the operator to fill in a form while the call waits, or nil if the
 // operator cannot be asked.
-func (p *approver) formAtConsole(a *Admission, req Request) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+func (p *approver) formAtConsole(a *Admission, req Request) func(context.Context,
+	json.RawMessage) (json.RawMessage, error) {
 	if !p.asksOperator(a.principal) {
 		return nil
 	}
@@ -175,7 +176,8 @@ func CheckRule(where settings.Config, list, text string) error {
 		}
 		return nil
 	}
-	policy, err := guard.New(guard.Config{Roots: where.Roots, ExplicitRoots: true, Home: where.Home, StateDir: where.StateDir, Settings: set})
+	policy, err := guard.New(guard.Config{Roots: where.Roots, ExplicitRoots: true, Home: where.Home,
+		StateDir: where.StateDir, Settings: set})
 	if err != nil {
 		return err
 	}
@@ -274,9 +276,11 @@ func (o Operator) Check(ctx context.Context, principal, tool string, args json.R
 func (o Operator) Examine(ctx context.Context) []doctor.Finding {
 	h, policy := o.h, o.policy()
 	return append(doctor.Examine(ctx, &doctor.Subject{
-		Roots: h.cfg.Roots, Settings: h.policies.settings, Policy: policy, Missing: h.policies.sharedDenies(policy), Idle: h.tools.idleRules(policy, h.policies.settings.Current()), Principal: LocalPrincipal, Box: h.runtime,
-		Tools: names(h.Tools(Local())), Commands: h.tools.resolve(builtin.Bash.Name).err == nil, StateDir: h.cfg.StateDir,
-		Unkept: h.stateDirErr, Audit: h.recorder.audit, AuditMaxSize: h.cfg.AuditMaxSize, AuditKeep: h.cfg.AuditKeep,
+		Roots: h.cfg.Roots, Settings: h.policies.settings, Policy: policy, Missing: h.policies.sharedDenies(policy),
+		Idle: h.tools.idleRules(policy, h.policies.settings.Current()), Principal: LocalPrincipal, Box: h.runtime,
+		Tools: names(h.Tools(Local())), Commands: h.tools.resolve(builtin.Bash.Name).err == nil,
+		StateDir: h.cfg.StateDir,
+		Unkept:   h.stateDirErr, Audit: h.recorder.audit, AuditMaxSize: h.cfg.AuditMaxSize, AuditKeep: h.cfg.AuditKeep,
 	}), h.children.examine()...)
 }
 
@@ -293,7 +297,8 @@ func (o Operator) Stats() Stats {
 	h, report := o.h, o.h.runtime.SandboxReport()
 	s := Stats{
 		Scopes: h.scopes.Count(), Sessions: h.counts.sessionsNow(),
-		ResultBytes:   h.counts.results.get(statsAge, func() int64 { return privatefile.Size(filepath.Join(h.cfg.StateDir, "results")) }),
+		ResultBytes: h.counts.results.get(statsAge,
+			func() int64 { return privatefile.Size(filepath.Join(h.cfg.StateDir, "results")) }),
 		AuditFailures: h.recorder.audit.Failures(), AuthFailures: h.counts.unauthorised.Load(),
 		Sandbox: string(report.Backend), Search: map[string]builtin.SearchStats{},
 		Enforces: map[string]bool{
@@ -328,7 +333,8 @@ func (o Operator) Agents() (all []RunningAgent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range c.all {
-		a := RunningAgent{ID: one.spec.Agent.ID, Type: one.spec.Agent.Type, Caller: one.parent, ReadOnly: one.spec.ReadOnly}
+		a := RunningAgent{ID: one.spec.Agent.ID, Type: one.spec.Agent.Type, Caller: one.parent,
+			ReadOnly: one.spec.ReadOnly}
 		if one.spec.Worktree != nil {
 			a.Worktree = one.spec.Worktree.Name
 		}

@@ -37,7 +37,9 @@ const askMake = `{"permissions":{"ask":["Bash(echo make:*)"]}}`
 func askedOf(t *testing.T, o *owner, files map[string]string) (text string, h *Host) {
 	t.Helper()
 	h, _ = openHost(t, files, func(c *Config) { c.Asker, c.TrustWorkspace = o, true })
-	if held := h.policies.of(LocalPrincipal).Commands().Containment(); !held.Denies && strings.Contains(files[".claude/settings.json"], "ask") && !strings.Contains(files[".claude/settings.json"], "sandbox") {
+	if held := h.policies.of(LocalPrincipal).Commands().Containment(); !held.Denies &&
+		strings.Contains(files[".claude/settings.json"], "ask") &&
+		!strings.Contains(files[".claude/settings.json"], "sandbox") {
 		t.Skip("commands are not contained on this machine: " + held.Why)
 	}
 	a := h.Admit(Local(), map[string]any{"threadId": "t"}, "", true)
@@ -65,7 +67,8 @@ func TestOwnerIsAsked(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			text, h := askedOf(t, &tt.owner, files)
-			if log, err := os.ReadFile(h.Operator().AuditPath()); err != nil || strings.Contains(string(log), `"answered":"console"`) == tt.owner.absent {
+			if log, err := os.ReadFile(h.Operator().AuditPath()); err != nil ||
+				strings.Contains(string(log), `"answered":"console"`) == tt.owner.absent {
 				t.Errorf("who answered is wrong in the record: %s, %v", log, err)
 			}
 			if !strings.Contains(text, tt.want) {
@@ -75,7 +78,8 @@ func TestOwnerIsAsked(t *testing.T) {
 				t.Errorf("asked %d times", asked)
 			}
 			for _, q := range tt.owner.asked {
-				if string(q.Input) != `{"command":"echo make it"}` || q.Dir == "" || q.Tool != "Bash" || q.Verdict.Rule != "Bash(echo make:*)" {
+				if string(q.Input) != `{"command":"echo make it"}` || q.Dir == "" || q.Tool != "Bash" ||
+					q.Verdict.Rule != "Bash(echo make:*)" {
 					t.Errorf("the question is %+v %+v", q, q.Question)
 				}
 			}
@@ -191,7 +195,8 @@ func TestQuestionOpensItsPage(t *testing.T) {
 			q.InputRequests[questionID].Params.URL != o.URL(q.InputRequests[questionID].Params.ElicitationID) {
 			t.Fatalf("no page: %s", a.Result)
 		}
-		a := call(`"requestState":"` + q.RequestState + `","inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`)
+		a := call(`"requestState":"` + q.RequestState +
+			`","inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`)
 		if ran(c) != (decision == AllowOnce) {
 			t.Errorf("%s: ran: %v: %s", decision, ran(c), a.Result)
 		}
@@ -231,12 +236,15 @@ func TestOpenPageHoldsNoPlace(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	accept := mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept}}
-	opened := mcp.MultiRoundTripParams{RequestState: q.RequestState, InputResponses: mcp.InputResponses{questionID: mcp.NewElicitationInputResponse(accept)}}
-	if answer, err := (adapter{Server: &Server{host: c.host}}).answerTo(ended, &message{admission: c.host.AdmitNamed("one")}, opened); err == nil {
+	opened := mcp.MultiRoundTripParams{RequestState: q.RequestState,
+		InputResponses: mcp.InputResponses{questionID: mcp.NewElicitationInputResponse(accept)}}
+	if answer, err := (adapter{Server: &Server{host: c.host}}).answerTo(ended,
+		&message{admission: c.host.AdmitNamed("one")}, opened); err == nil {
 		t.Errorf("a call that has ended got the answer %+v", answer)
 	}
 	send("2", `"requestState":"`+q.RequestState+`","inputResponses":{"approval":{"action":"accept"}},`)
-	c.send(strings.Replace(modernBash("3", "x", ""), `"Bash","arguments":{"command":"x"}`, `"Glob","arguments":{"pattern":"*"}`, 1))
+	c.send(strings.Replace(modernBash("3", "x", ""), `"Bash","arguments":{"command":"x"}`,
+		`"Glob","arguments":{"pattern":"*"}`, 1))
 	if a := c.receive(); string(a.ID) != "3" || a.Error != nil {
 		t.Errorf("a later call of the scope waits: %s %s", a.ID, a.Result)
 	}
@@ -252,7 +260,8 @@ func TestQuestionPageOrForm(t *testing.T) {
 		can    string
 		absent bool
 		mode   string
-	}{{`"url":{}`, true, "url"}, {`"url":{},"form":{}`, false, "url"}, {`"url":{},"form":{}`, true, "form"}, {`"form":{}`, false, "form"}} {
+	}{{`"url":{}`, true, "url"}, {`"url":{},"form":{}`, false, "url"}, {`"url":{},"form":{}`, true,
+		"form"}, {`"form":{}`, false, "form"}} {
 		c := startPipe(t, nil, askBeforeCommands, func(c *Config) { c.Asker = &paged{owner{absent: tt.absent}} })
 		if err := c.host.Operator().MayAnswer(); err != nil {
 			t.Skip(err)

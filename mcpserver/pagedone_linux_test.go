@@ -35,7 +35,8 @@ func TestPageDone(t *testing.T) {
 	dir := t.TempDir()
 	script, servers := filepath.Join(dir, "server.sh"), filepath.Join(dir, "servers.json")
 	writeFile(t, script, pageServer)
-	raw, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{"s": map[string]any{"command": "bash", "args": []string{script}, "sandbox": false}}})
+	raw, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{"s": map[string]any{"command": "bash",
+		"args": []string{script}, "sandbox": false}}})
 	writeFile(t, servers, string(raw))
 	c := startPipe(t, nil, func(c *Config) { c.MCPConfig, c.Allow = []string{servers}, []string{"mcp__s"} })
 	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{"form":{},"url":{}}}`, 1))

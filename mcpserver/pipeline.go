@@ -129,9 +129,11 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		req.tool.inside = inside
 	}
 	tool, err := req.tool.def, req.tool.err
-	info := audit.Call{Principal: a.principal, Scope: a.label(), Tool: req.Tool, Arrived: a.began, Served: h.tools.has(req.Tool), Origin: req.Origin}
+	info := audit.Call{Principal: a.principal, Scope: a.label(), Tool: req.Tool, Arrived: a.began,
+		Served: h.tools.has(req.Tool), Origin: req.Origin}
 	ctx, info = h.recorder.observers.Began(ctx, info)
-	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool, Client: req.Origin.Client, ClientVersion: req.Origin.ClientVersion}
+	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool,
+		Client: req.Origin.Client, ClientVersion: req.Origin.ClientVersion}
 	defer func() { h.recorder.end(ctx, info, &rec, &h.approvals.waiting, &reply) }() // audit, however the call ends
 	defer h.recoverPanic(req.Tool, &reply)
 	defer h.reportEndedTasks(ctx, a, req, &reply)
@@ -244,7 +246,8 @@ func noteAgreed(log *slog.Logger, policy *guard.Policy, in guard.Intent) {
 	for _, e := range in.Effects {
 		if w, ok := e.(guard.Write); ok {
 			if err := policy.Commands().Agreed(w.Path); err != nil {
-				log.Warn("cannot record that a person agreed to a file that the host runs", "file", w.Path.String(), "error", err)
+				log.Warn("cannot record that a person agreed to a file that the host runs", "file", w.Path.String(),
+					"error", err)
 			}
 		}
 	}
@@ -253,7 +256,8 @@ func noteAgreed(log *slog.Logger, policy *guard.Policy, in guard.Intent) {
 // callNoTool sends a call of an unknown tool through the pipeline, and returns the error. Unknown names are audited
 // too: they may be probing.
 func (h *Host) callNoTool(who auth.Identity, name string, err error) error {
-	h.Call(context.Background(), &Admission{principal: who.Principal, who: who, err: err, began: time.Now()}, Request{Tool: name})
+	h.Call(context.Background(), &Admission{principal: who.Principal, who: who, err: err, began: time.Now()},
+		Request{Tool: name})
 	return err
 }
 
@@ -336,10 +340,12 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 		Runtime: h.runtime, Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Policy: policy,
 		ReadState: a.scope.Seen, Dir: a.scope.Dir, Results: h.results.For(a.principal),
 		Shell: builtin.ShellLimits{
-			Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks,
+			Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow,
+			Tasks:       set.Bash.MaxTasks,
 			KeepChanges: set.History.Commands != settings.Off,
 		},
-		MaskSecrets: set.Results.MaskSecrets, Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, OpensPages: req.OpensPages, PageDone: req.PageDone,
+		MaskSecrets: set.Results.MaskSecrets, Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit,
+		OpensPages: req.OpensPages, PageDone: req.PageDone,
 		ElicitLater: req.Repeats, CanAsk: req.CanAsk,
 		Plan: h.modes.plan(a.scope), SetPlanning: func(on bool) error { return h.modes.change(a.scope, on) },
 		Worktree: h.children.worktree(a), WorktreeDirty: set.Agent.WorktreeDirty, Conversation: a.scope.Conversation(),
@@ -423,7 +429,8 @@ func (h *Host) reportEndedTasks(ctx context.Context, a *Admission, req Request, 
 		if !t.Call {
 			what = headline(builtin.Bash.Name, t.Text)
 		}
-		text := fmt.Sprintf("%s%s[Task %s, %s, has ended: %s.]\n", strings.TrimSuffix(reply.Text, "\n"), gap, t.ID, what, how)
+		text := fmt.Sprintf("%s%s[Task %s, %s, has ended: %s.]\n", strings.TrimSuffix(reply.Text, "\n"), gap,
+			t.ID, what, how)
 		if reported == maxEndedReported || most > 0 && utf8.RuneCountInString(text) > most {
 			return false
 		}

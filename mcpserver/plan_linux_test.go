@@ -64,8 +64,10 @@ func TestPlanAsksHosts(t *testing.T) {
 		t.Helper()
 		p.o.answer = Answer{Decision: answer}
 		text := p.bash("one", connect)
-		if got := strings.Contains(text, "reached"); got != want || len(p.o.asked)-asked != questions || strings.Contains(text, "allow-host") {
-			t.Errorf("%s: reached %v after %d questions, want %v after %d\n%s", when, got, len(p.o.asked)-asked, want, questions, text)
+		if got := strings.Contains(text, "reached"); got != want || len(p.o.asked)-asked != questions ||
+			strings.Contains(text, "allow-host") {
+			t.Errorf("%s: reached %v after %d questions, want %v after %d\n%s", when, got, len(p.o.asked)-asked, want,
+				questions, text)
 		}
 		asked = len(p.o.asked)
 	}
@@ -128,7 +130,8 @@ func TestPlanDiscards(t *testing.T) {
 	if text, isError := p.call("one", "ExitPlanMode", `{"plan":"p"}`); isError {
 		t.Fatal(text)
 	}
-	if text, _ := p.call("one", "TaskOutput", `{"task_id":"`+task[1]+`"}`); !strings.Contains(text, "begun") || !strings.Contains(text, "plan in which it ran has ended") {
+	if text, _ := p.call("one", "TaskOutput", `{"task_id":"`+task[1]+`"}`); !strings.Contains(text, "begun") ||
+		!strings.Contains(text, "plan in which it ran has ended") {
 		t.Errorf("a task of the plan:\n%s", text)
 	}
 	sees("one", "ls", "a\nask\n")
@@ -145,7 +148,8 @@ func TestPlanDiscards(t *testing.T) {
 		}
 	}
 	sees("one", "ls", "a\nask\n\n[Plan mode")
-	if calls, err := p.h.runtime.Calls(p.h.policies.of(LocalPrincipal), builtin.ChangeFilter{}); err != nil || len(calls) > 0 {
+	if calls, err := p.h.runtime.Calls(p.h.policies.of(LocalPrincipal), builtin.ChangeFilter{}); err != nil ||
+		len(calls) > 0 {
 		t.Errorf("the history has entries: %v, %v", calls, err)
 	}
 }

@@ -242,7 +242,9 @@ func (p *policies) sharedDenies(rules *guard.Policy) []guard.SharedDeny {
 // noteList calls the listeners with the notification of each list that has changed. The caller holds the lock.
 func (p *policies) noteList(rules *guard.Policy) {
 	for method, digest := range map[string]string{
-		mcp.MethodNotificationToolsListChanged: p.tools.digest(rules), mcp.MethodNotificationPromptsListChanged: p.tools.now().Prompts, mcp.MethodNotificationResourcesListChanged: p.tools.now().Resources,
+		mcp.MethodNotificationToolsListChanged:     p.tools.digest(rules),
+		mcp.MethodNotificationPromptsListChanged:   p.tools.now().Prompts,
+		mcp.MethodNotificationResourcesListChanged: p.tools.now().Resources,
 	} {
 		if digest == p.listed[method] {
 			continue
@@ -277,7 +279,8 @@ func SettingsConfig(cfg Config) (settings.Config, error) {
 	user, _ := os.UserConfigDir()
 	return settings.Config{
 		Roots: cfg.Roots, Home: home, UserConfigDir: user, StateDir: cfg.StateDir,
-		Files: cfg.Settings, Allow: cfg.Allow, Deny: cfg.Deny, TrustWorkspace: cfg.TrustWorkspace, TrustDigest: cfg.TrustDigest, Log: cfg.Log,
+		Files: cfg.Settings, Allow: cfg.Allow, Deny: cfg.Deny, TrustWorkspace: cfg.TrustWorkspace,
+		TrustDigest: cfg.TrustDigest, Log: cfg.Log,
 	}, nil
 }
 

@@ -33,7 +33,8 @@ func (l *listener) notify(_ context.Context, method string, params map[string]an
 	defer l.mu.Unlock()
 	n, _ := params["progress"].(int)
 	l.wrong = l.wrong || n <= l.last || params["progressToken"] != "t" || method != "notifications/progress"
-	l.at, l.texts, l.last = append(l.at, time.Since(l.began).Round(time.Second)), append(l.texts, params["message"].(string)), n
+	l.at, l.texts, l.last = append(l.at, time.Since(l.began).Round(time.Second)), append(l.texts,
+		params["message"].(string)), n
 }
 
 // hears checks when the client heard of its call, in seconds.
@@ -68,7 +69,8 @@ func slow(t *testing.T, change ...func(*Config)) *Server {
 }
 
 // callFrom calls a tool for a client that sends a token.
-func (s *Server) callFrom(ctx context.Context, l *listener, tool string, token any, args string) (*mcp.CallToolResult, error) {
+func (s *Server) callFrom(ctx context.Context, l *listener, tool string, token any,
+	args string) (*mcp.CallToolResult, error) {
 	l.began = time.Now()
 	var m jsonrpc.Envelope
 	m.Params.Name = tool
@@ -92,7 +94,8 @@ func TestHeartbeat(t *testing.T) {
 		var calls sync.WaitGroup
 		call := func(ctx context.Context, l *listener, token any) {
 			calls.Go(func() {
-				if result, err := s.callFrom(ctx, l, "Slow", token, "{}"); err != nil || result.IsError != (ctx.Err() != nil) {
+				if result, err := s.callFrom(ctx, l, "Slow", token, "{}"); err != nil ||
+					result.IsError != (ctx.Err() != nil) {
 					t.Errorf("got %v, %v", result, err)
 				}
 			})
@@ -162,7 +165,8 @@ func TestHeartbeatWhileAsked(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var l listener
 				result, err := s.callFrom(in(s), &l, "Write", "t", write)
-				if err != nil || !result.IsError || !strings.Contains(textIn(result), "a person was asked and did not allow it") {
+				if err != nil || !result.IsError ||
+					!strings.Contains(textIn(result), "a person was asked and did not allow it") {
 					t.Errorf("got %v, %v", result, err)
 				}
 				time.Sleep(time.Minute)

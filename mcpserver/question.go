@@ -94,9 +94,11 @@ type offer struct {
 }
 
 // newQuestion returns a question about a call of a principal.
-func (p *approver) newQuestion(principal, tool string, call *builtin.Call, d guard.Description, v guard.Verdict, o offer) *Question {
+func (p *approver) newQuestion(principal, tool string, call *builtin.Call, d guard.Description, v guard.Verdict,
+	o offer) *Question {
 	q := &Question{
-		ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: guard.OneLine(d.Dir), Says: guard.OneLine(d.Says), Verdict: v,
+		ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: guard.OneLine(d.Dir),
+		Says: guard.OneLine(d.Says), Verdict: v,
 		Always: o.rules, Fixed: o.fixed, AllPrograms: o.allPrograms, NoAlways: o.none,
 	}
 	if call != nil { // otherwise it is about an agent in a cell

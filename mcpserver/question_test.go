@@ -15,7 +15,8 @@ const askAll = `{"permissions":{"defaultMode":"default","ask":["Bash(git status)
 // TestQuestionNamesEveryEffect asks about calls of all kinds: each text that the person must see is in the question, in its gist those
 // before the colon of the row.
 func TestQuestionNamesEveryEffect(t *testing.T) {
-	h, _ := openHost(t, map[string]string{".claude/settings.json": askAll, "n.ipynb": emptyNotebook, "a.txt": "one\ntwo\n"}, func(c *Config) { c.TrustWorkspace = true })
+	h, _ := openHost(t, map[string]string{".claude/settings.json": askAll, "n.ipynb": emptyNotebook,
+		"a.txt": "one\ntwo\n"}, func(c *Config) { c.TrustWorkspace = true })
 	long := strings.Repeat("echo padding; ", 400)
 	for _, tt := range []struct {
 		tool, args  string
@@ -57,7 +58,8 @@ func TestQuestionNamesEveryEffect(t *testing.T) {
 	} {
 		args := json.RawMessage(tt.args)
 		if tt.tool == "Bash" {
-			args, _ = json.Marshal(map[string]any{"command": tt.args, "run_in_background": true, "dangerouslyDisableSandbox": true})
+			args, _ = json.Marshal(map[string]any{"command": tt.args, "run_in_background": true,
+				"dangerouslyDisableSandbox": true})
 			tt.gist = append(tt.gist, "in the background", "outside the sandbox")
 		}
 		q := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: tt.tool, Args: args, CanAsk: true}).Question
@@ -66,7 +68,8 @@ func TestQuestionNamesEveryEffect(t *testing.T) {
 			continue
 		}
 		if first, _, _ := strings.Cut(q.Message, "\n"); first != q.Gist || utf8.RuneCountInString(q.Gist) > maxGist {
-			t.Errorf("the gist of %d characters is %q, the first line %q", utf8.RuneCountInString(q.Gist), q.Gist, first)
+			t.Errorf("the gist of %d characters is %q, the first line %q", utf8.RuneCountInString(q.Gist),
+				q.Gist, first)
 		}
 		missing := func(text string, all []string) []string {
 			return slices.DeleteFunc(slices.Clone(all), func(want string) bool { return strings.Contains(text, want) })

@@ -35,7 +35,8 @@ func (r *recorder) openAudit(cfg Config, state string, rules *guard.Policy) erro
 		path = filepath.Join(state, "audit.jsonl")
 	}
 	log, err := audit.Open(audit.Config{
-		Path: path, MaxSize: cfg.AuditMaxSize, Keep: cfg.AuditKeep, Optional: !r.required, Exposed: r.required && rules.Exposed(path),
+		Path: path, MaxSize: cfg.AuditMaxSize, Keep: cfg.AuditKeep, Optional: !r.required, Exposed: r.required &&
+			rules.Exposed(path),
 		Warn: func(err error) { r.log.Warn("the audit log is not rotated", "error", err) },
 	})
 	if err != nil && !r.required {

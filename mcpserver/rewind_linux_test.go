@@ -35,7 +35,8 @@ func bashBy(t *testing.T, h *Host, by auth.Identity, command string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h.Call(context.Background(), h.Admit(by, map[string]any{"threadId": "t"}, "", true), Request{Tool: "Bash", Args: args}).Text
+	return h.Call(context.Background(), h.Admit(by, map[string]any{"threadId": "t"}, "", true),
+		Request{Tool: "Bash", Args: args}).Text
 }
 
 // treeOf is what stands below a directory without .git: of each path its mode, and its content or target.
@@ -168,7 +169,8 @@ func TestRewindLeavesOthers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(outside, "f"), []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	h, root := openHost(t, map[string]string{"a": "1\n", "d/f": "2\n", ".env": "secret\n", ".claude/settings.json": `{"permissions":{"deny":["Read(.env)"]}}`})
+	h, root := openHost(t, map[string]string{"a": "1\n", "d/f": "2\n", ".env": "secret\n",
+		".claude/settings.json": `{"permissions":{"deny":["Read(.env)"]}}`})
 	since := time.Now()
 	if got := bash(t, h, "echo 2 > a; echo 3 > d/f"); !strings.Contains(got, "[changed 2 files: a, d/f]") {
 		t.Errorf("the result is %q", got)
@@ -197,7 +199,8 @@ func TestRewindLeavesOthers(t *testing.T) {
 			t.Errorf("%s: %q of %v", path, left[path], slices.Sorted(maps.Keys(left)))
 		}
 	}
-	for path, want := range map[string]string{filepath.Join(root, "a"): "theirs\n", filepath.Join(outside, "f"): "mine", filepath.Join(root, ".env"): "other\n"} {
+	for path, want := range map[string]string{filepath.Join(root, "a"): "theirs\n", filepath.Join(outside, "f"): "mine",
+		filepath.Join(root, ".env"): "other\n"} {
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", path, got, err)
 		}
@@ -215,7 +218,8 @@ func TestRewindReplacedDirectory(t *testing.T) {
 	since := time.Now()
 	bash(t, h, "rm -r d; ln -s "+outside+" d")
 	undo(t, h, since)
-	for path, want := range map[string]string{filepath.Join(root, "d/f"): "1\n", filepath.Join(root, "d/e/g"): "2\n", filepath.Join(outside, "f"): "mine"} {
+	for path, want := range map[string]string{filepath.Join(root, "d/f"): "1\n", filepath.Join(root, "d/e/g"): "2\n",
+		filepath.Join(outside, "f"): "mine"} {
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", path, got, err)
 		}
@@ -230,22 +234,26 @@ func TestRewindWhileRunning(t *testing.T) {
 	h, root := openHost(t, map[string]string{"a": "1\n"})
 	since := time.Now()
 	bash(t, h, "echo 2 > a")
-	call := h.Call(t.Context(), h.Admit(Local(), map[string]any{"threadId": "t"}, "", true), Request{Tool: "Bash", Args: json.RawMessage(`{"command":"sleep 600","run_in_background":true}`)})
+	call := h.Call(t.Context(), h.Admit(Local(), map[string]any{"threadId": "t"}, "", true),
+		Request{Tool: "Bash", Args: json.RawMessage(`{"command":"sleep 600","run_in_background":true}`)})
 	if call.IsError {
 		t.Fatal(call.Text)
 	}
 	operator := h.Operator()
 	plan, err := operator.Undo(t.Context(), builtin.UndoSelection{Since: since, Path: root, DryRun: true, Diffs: true})
-	if err != nil || plan.Refused == nil || len(plan.Running) != 1 || plan.Running[0].Command != "sleep 600" || plan.Running[0].PID != os.Getpid() {
+	if err != nil || plan.Refused == nil || len(plan.Running) != 1 || plan.Running[0].Command != "sleep 600" ||
+		plan.Running[0].PID != os.Getpid() {
 		t.Errorf("the plan is %+v, %v", plan, err)
 	}
 	if len(plan.Files) != 1 || !strings.Contains(plan.Files[0].Diff, "-2\n+1\n") {
 		t.Errorf("the files are %+v", plan.Files)
 	}
-	if r, err := operator.Undo(t.Context(), builtin.UndoSelection{Since: since, Path: root}); err == nil || len(r.Files) > 0 {
+	if r, err := operator.Undo(t.Context(), builtin.UndoSelection{Since: since, Path: root}); err == nil ||
+		len(r.Files) > 0 {
 		t.Errorf("rewound while a command runs: %+v", r)
 	}
-	if r, err := operator.Undo(t.Context(), builtin.UndoSelection{Since: since, Path: t.TempDir()}); err != nil || len(r.Running) > 0 {
+	if r, err := operator.Undo(t.Context(), builtin.UndoSelection{Since: since, Path: t.TempDir()}); err != nil ||
+		len(r.Running) > 0 {
 		t.Errorf("another workspace: %+v, %v", r, err)
 	}
 	for _, task := range operator.Tasks() {
@@ -280,7 +288,8 @@ func TestChangedNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, _ := h.Call(t.Context(), h.Admit(Local(), map[string]any{"threadId": "t"}, "", true), Request{Tool: "Bash", Args: args}).Structured.(builtin.BashOutput)
+		out, _ := h.Call(t.Context(), h.Admit(Local(), map[string]any{"threadId": "t"}, "", true),
+			Request{Tool: "Bash", Args: args}).Structured.(builtin.BashOutput)
 		if got, err := json.Marshal(out.Changed); err != nil || string(got) != want {
 			t.Errorf("%s: got %s, %v want %s", command, got, err, want)
 		}

@@ -30,7 +30,8 @@ func TestRewindOfWhatIsNotRead(t *testing.T) {
 	if err := os.Truncate(filepath.Join(root, "other"), 66<<20); err != nil {
 		t.Fatal(err)
 	}
-	if err := exec.Command("sh", "-c", "rm "+root+"/q; mkfifo "+root+"/q2; mv "+root+"/q2 "+root+"/q").Run(); err != nil {
+	if err := exec.Command("sh", "-c", "rm "+root+"/q; mkfifo "+root+"/q2; mv "+root+"/q2 "+root+
+		"/q").Run(); err != nil {
 		t.Fatal(err)
 	}
 	rewind := func(sel builtin.UndoSelection) (map[string]string, string) {
@@ -49,12 +50,14 @@ func TestRewindOfWhatIsNotRead(t *testing.T) {
 	for _, dry := range []bool{true, false} {
 		became, id := rewind(builtin.UndoSelection{Since: since, DryRun: dry})
 		for _, name := range []string{"other", "q"} {
-			if !strings.HasPrefix(became[name], "left: it was changed after ") && !strings.HasPrefix(became[name], "left: it cannot be restored: it is not a regular file") {
+			if !strings.HasPrefix(became[name], "left: it was changed after ") &&
+				!strings.HasPrefix(became[name], "left: it cannot be restored: it is not a regular file") {
 				t.Errorf("%s: %s", name, became[name])
 			}
 			delete(became, name)
 		}
-		if diff := cmp.Diff(map[string]string{"big": large, "small": large, "x.log": "", "p": pipe}, became); diff != "" {
+		if diff := cmp.Diff(map[string]string{"big": large, "small": large, "x.log": "", "p": pipe},
+			became); diff != "" {
 			t.Errorf("dry %v: (-want +got)\n%s", dry, diff)
 		}
 		if dry {
@@ -69,7 +72,8 @@ func TestRewindOfWhatIsNotRead(t *testing.T) {
 			t.Errorf("rewound (-before +rewound):\n%s", diff)
 		}
 		became, _ = rewind(builtin.UndoSelection{IDs: []string{id}})
-		if !strings.Contains(became["big"], "is not kept: it has more than the 64 MiB") || !strings.Contains(became["p"], "it was no regular file") || became["x.log"] != "" {
+		if !strings.Contains(became["big"], "is not kept: it has more than the 64 MiB") ||
+			!strings.Contains(became["p"], "it was no regular file") || became["x.log"] != "" {
 			t.Errorf("the undo of the rewind: %q", became)
 		}
 		if info, err := os.Stat(filepath.Join(root, "x.log")); err != nil || info.Size() != 2<<20 {

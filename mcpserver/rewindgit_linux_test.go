@@ -84,7 +84,8 @@ set -e
 			if tt.left != "" {
 				before[tt.left] = changed[tt.left]
 			}
-			if want := tt.left + ": the directory holds .git"; tt.left == "" && left != "" || tt.left != "" && !strings.HasPrefix(left, want) {
+			if want := tt.left + ": the directory holds .git"; tt.left == "" && left != "" || tt.left != "" &&
+				!strings.HasPrefix(left, want) {
 				t.Errorf("left: %s", left)
 			}
 			if diff := cmp.Diff(before, treeOf(t, root)); diff != "" {

@@ -23,10 +23,12 @@ func TestScriptIsBound(t *testing.T) {
 		{"removed meanwhile", "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h, root := openHost(t, map[string]string{".claude/settings.json": ask, "deploy.sh": "echo done > done\n"}, func(c *Config) { c.TrustWorkspace = true })
+			h, root := openHost(t, map[string]string{".claude/settings.json": ask, "deploy.sh": "echo done > done\n"},
+				func(c *Config) { c.TrustWorkspace = true })
 			req := Request{Tool: "Bash", Args: []byte(`{"command":"bash deploy.sh"}`), CanAsk: true}
 			q := h.Call(t.Context(), h.Admit(Local(), nil, "", true), req).Question
-			if q == nil || !strings.Contains(q.Message, "  | echo done > done\n") || !strings.Contains(q.Message, "bash deploy.sh runs ") || len(q.Scripts) != 1 {
+			if q == nil || !strings.Contains(q.Message, "  | echo done > done\n") ||
+				!strings.Contains(q.Message, "bash deploy.sh runs ") || len(q.Scripts) != 1 {
 				t.Fatalf("the question is %+v", q)
 			}
 			script := filepath.Join(root, "deploy.sh")
@@ -49,8 +51,10 @@ func TestScriptIsBound(t *testing.T) {
 func TestLongScript(t *testing.T) {
 	const ask = `{"permissions":{"ask":["Bash(bash:*)"]},"bash":{"execGate":"off"}}`
 	h, _ := openHost(t, map[string]string{".claude/settings.json": ask, "deploy.sh": strings.Repeat("echo done\n", 10_000)}, func(c *Config) { c.TrustWorkspace = true })
-	q := h.Call(t.Context(), h.Admit(Local(), nil, "", true), Request{Tool: "Bash", Args: []byte(`{"command":"bash deploy.sh"}`), CanAsk: true}).Question
-	if want := fmt.Sprintf("  … %d more bytes are not shown.\n", q.Scripts[0].Cut); q.Scripts[0].Cut == 0 || !strings.Contains(q.Message, want) {
+	q := h.Call(t.Context(), h.Admit(Local(), nil, "", true),
+		Request{Tool: "Bash", Args: []byte(`{"command":"bash deploy.sh"}`), CanAsk: true}).Question
+	if want := fmt.Sprintf("  … %d more bytes are not shown.\n", q.Scripts[0].Cut); q.Scripts[0].Cut == 0 ||
+		!strings.Contains(q.Message, want) {
 		t.Errorf("want %q in\n%s", want, q.Message)
 	}
 }

@@ -33,7 +33,8 @@ type Server struct {
 
 // NewServer returns an MCP server for a host.
 func NewServer(h *Host) (*Server, error) {
-	s := &Server{host: h, tools: map[string]bool{}, subscriptions: subscriptions{tell: map[*mcp.SubscriptionsListenRequest]func(string){}}}
+	s := &Server{host: h, tools: map[string]bool{},
+		subscriptions: subscriptions{tell: map[*mcp.SubscriptionsListenRequest]func(string){}}}
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.filterTools)
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
@@ -65,7 +66,8 @@ func NewServer(h *Host) (*Server, error) {
 		server.WithPromptCapabilities(true), server.WithResourceCapabilities(false, true),
 		server.WithCacheHints(listFresh.Milliseconds(), mcp.CacheScopePrivate),
 		server.WithMethodCacheHints(mcp.MethodResourcesRead, 0, mcp.CacheScopePrivate), // a server may change a resource at any time
-		server.WithCompletions(), server.WithPromptCompletionProvider(completer{s}), server.WithResourceCompletionProvider(completer{s}),
+		server.WithCompletions(), server.WithPromptCompletionProvider(completer{s}),
+		server.WithResourceCompletionProvider(completer{s}),
 		server.WithRecovery(),
 		server.WithHooks(hooks),
 	}

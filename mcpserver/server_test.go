@@ -49,7 +49,8 @@ func TestToolsAreFound(t *testing.T) {
 		if !strings.Contains(first, name+" (") {
 			t.Errorf("the first sentence does not name %s: %s", name, first)
 		}
-		if meta := s.mcp.GetTool(name).Tool.Meta; meta != nil && meta.AdditionalFields[metaAlwaysLoad] == true && meta.AdditionalFields[metaSearchHint] != "" {
+		if meta := s.mcp.GetTool(name).Tool.Meta; meta != nil && meta.AdditionalFields[metaAlwaysLoad] == true &&
+			meta.AdditionalFields[metaSearchHint] != "" {
 			core++
 		}
 	}

@@ -58,7 +58,8 @@ func (t *toolset) shown(d *builtin.Def) *builtin.Def {
 	}
 	def, argument := *d, &jsonschema.Schema{
 		Type: "string",
-		Description: `The session this call belongs to. Pass "` + scope.NewHandle + `" in the first call; its result names the session, which you pass in every further call. ` +
+		Description: `The session this call belongs to. Pass "` + scope.NewHandle +
+			`" in the first call; its result names the session, which you pass in every further call. ` +
 			`Leave it out if you were not given one. Never make one up.`,
 	}
 	if d.Schema == nil {
@@ -80,7 +81,8 @@ func (t *toolset) shown(d *builtin.Def) *builtin.Def {
 
 // nameSession moves the session argument of a call into its session handle, unless _meta has one.
 func (m *message) nameSession() {
-	if !m.host.tools.session || m.Params.Meta[scope.MetaHandle] != nil || m.tool.err != nil || m.tool.inside == nil && !m.host.tools.takesSession(m.tool.def) {
+	if !m.host.tools.session || m.Params.Meta[scope.MetaHandle] != nil || m.tool.err != nil || m.tool.inside == nil &&
+		!m.host.tools.takesSession(m.tool.def) {
 		return
 	}
 	var call struct {
@@ -89,7 +91,8 @@ func (m *message) nameSession() {
 		} `json:"params"`
 	}
 	var handle string
-	if json.Unmarshal(m.text, &call) != nil || json.Unmarshal(call.Params.Arguments[scope.Argument], &handle) != nil || handle == "" {
+	if json.Unmarshal(m.text, &call) != nil || json.Unmarshal(call.Params.Arguments[scope.Argument], &handle) != nil ||
+		handle == "" {
 		return // bind reports what is wrong with the arguments
 	}
 	if m.Params.Meta == nil {
@@ -119,7 +122,8 @@ func (t *toolset) withoutSession(tool resolved, args json.RawMessage) json.RawMe
 // text.
 func (t *toolset) tellSession(r Reply) Reply {
 	if t.session && r.Session != "" {
-		r.Text += fmt.Sprintf("\n\n[The session of this call is %s: pass it as %q in further calls.]", r.Session, scope.Argument)
+		r.Text += fmt.Sprintf("\n\n[The session of this call is %s: pass it as %q in further calls.]", r.Session,
+			scope.Argument)
 	}
 	return r
 }

@@ -15,7 +15,8 @@ func TestSessionArgument(t *testing.T) {
 			read = d
 		}
 	}
-	if shown := h.tools.shown(read); shown.Schema.Properties["session"] == nil || read.Schema.Properties["session"] != nil {
+	if shown := h.tools.shown(read); shown.Schema.Properties["session"] == nil ||
+		read.Schema.Properties["session"] != nil {
 		t.Error("the argument is not shown, or became the tool's own")
 	}
 	call := func(session string) (*Admission, Reply) {
@@ -27,7 +28,8 @@ func TestSessionArgument(t *testing.T) {
 		m := opened.(*message)
 		m.nameSession()
 		a := h.Admit(Local(), m.Params.Meta, "", true)
-		args := h.tools.withoutSession(h.tools.resolve("Read"), json.RawMessage(`{"file_path":"a.txt","session":`+session+`}`))
+		args := h.tools.withoutSession(h.tools.resolve("Read"),
+			json.RawMessage(`{"file_path":"a.txt","session":`+session+`}`))
 		return a, h.tools.tellSession(h.Call(context.Background(), a, Request{Tool: "Read", Args: args}))
 	}
 	_, r := call(`"new"`)

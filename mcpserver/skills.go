@@ -105,7 +105,8 @@ func (h *Host) skills(who auth.Identity, policy *guard.Policy) builtin.Skills {
 func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Error) {
 	who := transport.PeerOf(ctx).Who
 	if !m.servesSkills(who) {
-		return nil, &jsonrpc.Error{ID: m.ID, Code: mcp.METHOD_NOT_FOUND, Text: m.Method + ": this server serves no skills: the tool Skill is not served"}
+		return nil, &jsonrpc.Error{ID: m.ID, Code: mcp.METHOD_NOT_FOUND, Text: m.Method +
+			": this server serves no skills: the tool Skill is not served"}
 	}
 	policy := m.host.policies.of(who.Principal)
 	k := m.host.policies.skills(policy)
@@ -121,7 +122,8 @@ func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Erro
 	all, _ := k.Load() // the doctor reports what is left out
 	entries := []gateway.Skill{}
 	for _, s := range all {
-		if m.Method == methodSkillGet && uri != skillURI(s, "SKILL.md") || m.Method == methodDirectory && !strings.HasPrefix(uri+"/", skillURI(s, "")) {
+		if m.Method == methodSkillGet && uri != skillURI(s, "SKILL.md") || m.Method == methodDirectory &&
+			!strings.HasPrefix(uri+"/", skillURI(s, "")) {
 			continue
 		}
 		if e, err := entry(k, s); err == nil {
@@ -130,7 +132,8 @@ func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Erro
 	}
 	m.host.children.consults(who.Principal).Wait(ctx, gateway.ServerOf(uri))
 	for _, e := range m.host.foreignSkills(who, policy) {
-		if m.Method == methodSkillList || uri == e.URI || m.Method == methodDirectory && strings.HasPrefix(uri+"/", strings.TrimSuffix(e.URI, "SKILL.md")) {
+		if m.Method == methodSkillList || uri == e.URI || m.Method == methodDirectory &&
+			strings.HasPrefix(uri+"/", strings.TrimSuffix(e.URI, "SKILL.md")) {
 			entries = append(entries, e)
 		}
 	}
@@ -141,7 +144,8 @@ func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Erro
 		answer["skills"] = entries
 	case m.Method == methodDirectory:
 		children := childrenIn(entries, uri)
-		if one, dir, err := m.skillFile(who, uri); len(children) == 0 && (len(entries) == 0 || err != nil || !one.IsDir(dir)) {
+		if one, dir, err := m.skillFile(who, uri); len(children) == 0 &&
+			(len(entries) == 0 || err != nil || !one.IsDir(dir)) {
 			return nil, invalid(clipped(uri) + " is no directory of a skill")
 		}
 		answer["resources"] = children
@@ -185,7 +189,8 @@ func (s *Server) skillResources(who auth.Identity) (all []mcp.Resource) {
 	}
 	skills, _ := s.host.policies.skills(s.host.policies.of(who.Principal)).Load()
 	for _, one := range skills {
-		all = append(all, mcp.NewResource(skillURI(one, "SKILL.md"), one.Name, mcp.WithResourceDescription(one.Description), mcp.WithMIMEType("text/markdown")))
+		all = append(all, mcp.NewResource(skillURI(one, "SKILL.md"), one.Name,
+			mcp.WithResourceDescription(one.Description), mcp.WithMIMEType("text/markdown")))
 	}
 	return all
 }
@@ -225,7 +230,8 @@ func (s *Server) readSkill(ctx context.Context, req mcp.ReadResourceRequest) ([]
 			},
 		}, err
 	}
-	result, passed, err := s.consult(transport.WithPeer(ctx, peer), builtin.External(def, true, plan), args, req.Params.Meta, mcp.MultiRoundTripParams{})
+	result, passed, err := s.consult(transport.WithPeer(ctx, peer), builtin.External(def, true, plan), args,
+		req.Params.Meta, mcp.MultiRoundTripParams{})
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +239,8 @@ func (s *Server) readSkill(ctx context.Context, req mcp.ReadResourceRequest) ([]
 	case []mcp.ResourceContents:
 		return got, nil // the limit of skills applies, so that every file in a list can be read
 	case string: // a hook has changed it
-		return []mcp.ResourceContents{mcp.TextResourceContents{URI: req.Params.URI, MIMEType: "text/plain", Text: got}}, nil
+		return []mcp.ResourceContents{mcp.TextResourceContents{URI: req.Params.URI, MIMEType: "text/plain",
+			Text: got}}, nil
 	}
 	return nil, errors.New(textIn(result))
 }
@@ -257,7 +264,8 @@ func typeOf(file string) string {
 // serveSkills answers requests for resources of skills.
 func (s *Server) serveSkills(hooks *server.Hooks) {
 	s.mcp.AddResourceTemplate(mcp.NewResourceTemplate(skillScheme+"{+address}", foreignHandler), s.readSkill)
-	hooks.AddAfterListResources(func(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, r *mcp.ListResourcesResult) {
+	hooks.AddAfterListResources(func(ctx context.Context, _ any, _ *mcp.ListResourcesRequest,
+		r *mcp.ListResourcesResult) {
 		r.Resources = append(r.Resources, s.skillResources(transport.PeerOf(ctx).Who)...)
 	})
 }

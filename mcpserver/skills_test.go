@@ -15,7 +15,8 @@ import (
 
 // skillText is a SKILL.md.
 func skillText(name string) string {
-	return "---\nname: " + name + "\ndescription: does " + name + "\nmetadata:\n  version: 1\n---\nFirst read references/a.md.\n"
+	return "---\nname: " + name + "\ndescription: does " + name +
+		"\nmetadata:\n  version: 1\n---\nFirst read references/a.md.\n"
 }
 
 // skillHost opens a host with skills of the workspace and of the user.
@@ -132,7 +133,8 @@ func TestSkillReadHook(t *testing.T) {
 	}
 	c := skillHost(t, func(*Config) {
 		command := `grep -q 'First read' && echo '{"hookSpecificOutput": {"updatedToolOutput": "changed"}}'`
-		hook := map[string]any{"matcher": "Skill", "hooks": []any{map[string]any{"type": "command", "command": command}}}
+		hook := map[string]any{"matcher": "Skill",
+			"hooks": []any{map[string]any{"type": "command", "command": command}}}
 		userSettings(t, map[string]any{"hooks": map[string]any{"PostToolUse": []any{hook}}})
 	})
 	c.send(skillRequest(1, "resources/read", `"uri":"skill://workspace/build/SKILL.md",`))
@@ -145,7 +147,8 @@ func TestSkillReadHook(t *testing.T) {
 func TestSkillTool(t *testing.T) {
 	c := skillHost(t)
 	c.send(skillRequest(1, "tools/list", ""))
-	if a := c.receive(); !strings.Contains(string(a.Result), `- notes: does notes`) || !strings.Contains(string(a.Result), `- user/build: does build`) {
+	if a := c.receive(); !strings.Contains(string(a.Result), `- notes: does notes`) ||
+		!strings.Contains(string(a.Result), `- user/build: does build`) {
 		t.Errorf("the description names no skills: %s", a.Result)
 	}
 	for args, want := range map[string]string{

@@ -59,7 +59,8 @@ func TestPlantedState(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer h.Close()
-			if got := h.stateDirErr; tt.says == "" && got != nil || tt.says != "" && (got == nil || !strings.Contains(got.Error(), tt.says)) {
+			if got := h.stateDirErr; tt.says == "" && got != nil || tt.says != "" &&
+				(got == nil || !strings.Contains(got.Error(), tt.says)) {
 				t.Fatalf("the state directory: %v, want %q", got, tt.says)
 			}
 			if tt.says == "" {

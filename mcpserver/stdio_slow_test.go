@@ -58,7 +58,9 @@ func TestEndOfInput(t *testing.T) {
 			if a, ok := said["1"]; !ok || a.Error != nil {
 				t.Errorf("a call that has finished: %+v", a)
 			}
-			if two, three := said["2"], said["3"]; tt.told && (!strings.Contains(string(two.Result), "cancelled and ended") || !strings.Contains(string(three.Result), "the host is closing")) {
+			if two, three := said["2"], said["3"]; tt.told &&
+				(!strings.Contains(string(two.Result), "cancelled and ended") ||
+					!strings.Contains(string(three.Result), "the host is closing")) {
 				t.Errorf("of the calls that were ended the client is told %s and %s", two.Result, three.Result)
 			}
 		})

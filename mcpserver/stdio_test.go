@@ -31,7 +31,8 @@ func startPipe(t *testing.T, files map[string]string, change ...func(*Config)) *
 	}
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	c := &pipeClient{t: t, in: inW, out: bufio.NewReader(outR), gone: make(chan struct{}), ended: make(chan error, 1), host: h, root: root}
+	c := &pipeClient{t: t, in: inW, out: bufio.NewReader(outR), gone: make(chan struct{}), ended: make(chan error, 1),
+		host: h, root: root}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -81,7 +82,8 @@ func (c *pipeClient) receive() rpcAnswer {
 }
 
 func toolCall(id int, tool, args string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, args)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`,
+		id, tool, args)
 }
 
 const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
@@ -138,7 +140,8 @@ func TestStdioMessages(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c.send(test.line)
 			a := c.receive()
-			if a.Error == nil || a.Error.Code != test.code || string(a.ID) != test.id && !(test.id == "null" && a.ID == nil) {
+			if a.Error == nil || a.Error.Code != test.code || string(a.ID) != test.id &&
+				!(test.id == "null" && a.ID == nil) {
 				t.Errorf("id %s, error %+v", a.ID, a.Error)
 			} else if strings.Contains(a.Error.Message, "Go ") || strings.Contains(a.Error.Message, "mcp.") {
 				t.Errorf("the words of a decoder: %s", a.Error.Message)

@@ -22,7 +22,8 @@ func TestTogetherNobodyWaitsForACall(t *testing.T) {
 		for i := range calls {
 			together = append(together, toolCall(round*calls+i, "Bash", fmt.Sprintf(`{"command":"until [ -e go%d ]; do sleep 0.01; done"}`, round)))
 		}
-		c.send(strings.Join(append(together, `{"jsonrpc":"2.0","method":"notifications/something"}`, ping, ping[:len(ping)-2]+`2"}`), "\n"))
+		c.send(strings.Join(append(together, `{"jsonrpc":"2.0","method":"notifications/something"}`, ping,
+			ping[:len(ping)-2]+`2"}`), "\n"))
 		for range 2 {
 			if a := c.receive(); a.Error != nil && !strings.Contains(a.Error.Message, "still running") {
 				t.Fatalf("an answer to %s: %+v", a.ID, a.Error)
@@ -58,7 +59,8 @@ func TestTogetherAllAreAnswered(t *testing.T) {
 		for range files {
 			a := c.receive()
 			var id int
-			if err := json.Unmarshal(a.ID, &id); err != nil || answered[id] || !strings.Contains(string(a.Result), fmt.Sprintf("this is %d.", id%files)) {
+			if err := json.Unmarshal(a.ID, &id); err != nil || answered[id] ||
+				!strings.Contains(string(a.Result), fmt.Sprintf("this is %d.", id%files)) {
 				t.Fatalf("an answer to %s: %s %+v", a.ID, a.Result, a.Error)
 			}
 			answered[id] = true

@@ -39,17 +39,20 @@ func TestStructuredTo(t *testing.T) {
 		if structuredAuto.to(clientInfo{Name: name, Views: true}, nil) {
 			t.Errorf("%q: gets the structure although it shows views", name)
 		}
-		if !structuredAlways.to(clientInfo{Name: name, Views: true}, nil) || structuredNever.to(clientInfo{Name: name}, nil) {
+		if !structuredAlways.to(clientInfo{Name: name, Views: true}, nil) ||
+			structuredNever.to(clientInfo{Name: name}, nil) {
 			t.Errorf("%q: always or never is not heeded", name)
 		}
 	}
-	if view := (&builtin.Def{View: json.RawMessage("{}")}); !structuredNever.to(clientInfo{Views: true}, view) || structuredNever.to(clientInfo{}, view) {
+	if view := (&builtin.Def{View: json.RawMessage("{}")}); !structuredNever.to(clientInfo{Views: true}, view) ||
+		structuredNever.to(clientInfo{}, view) {
 		t.Error("a view gets no structure, or a client without views does")
 	}
 }
 
 func TestParseStructured(t *testing.T) {
-	for text, want := range map[string]Structured{"auto": structuredAuto, "always": structuredAlways, "never": structuredNever} {
+	for text, want := range map[string]Structured{"auto": structuredAuto, "always": structuredAlways,
+		"never": structuredNever} {
 		if got, err := ParseStructured(text); got != want || err != nil {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
@@ -101,7 +104,8 @@ func TestModelGetsTheText(t *testing.T) {
 
 // TestNoLinks holds that a result is text and images alone, also where the whole of it was kept: clients fail at other content.
 func TestNoLinks(t *testing.T) {
-	r := Reply{Result: builtin.Result{Text: "cut", Images: []builtin.Image{{MIME: "image/png", Data: []byte("x")}}, SavedPath: "/kept"}}
+	r := Reply{Result: builtin.Result{Text: "cut", Images: []builtin.Image{{MIME: "image/png", Data: []byte("x")}},
+		SavedPath: "/kept"}}
 	for i, content := range toResult(r).Content {
 		switch content.(type) {
 		case mcp.TextContent, mcp.ImageContent:

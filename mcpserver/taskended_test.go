@@ -89,7 +89,8 @@ func TestEndedTasksAreTold(t *testing.T) {
 			t.Errorf("got %q, want %d lines", reply.Text, n)
 		}
 		for _, line := range lines {
-			if !strings.HasPrefix(line, "[Task task_") || !strings.HasSuffix(line, ", Bash(until [ -e go ]; do sleep 0.01; done; exit 3), has ended: exit code 3.]") || told[line] {
+			if !strings.HasPrefix(line, "[Task task_") ||
+				!strings.HasSuffix(line, ", Bash(until [ -e go ]; do sleep 0.01; done; exit 3), has ended: exit code 3.]") || told[line] {
 				t.Errorf("the line %q", line)
 			}
 			told[line] = true
@@ -99,7 +100,8 @@ func TestEndedTasksAreTold(t *testing.T) {
 	startTask(t, h, "a", "until [ -e on ]; do sleep 0.01; done; exit 4")
 	writeFile(t, filepath.Join(root, "on"), "")
 	ended(t, h, tasks+1)
-	if reply := inThread(h, Local(), "a", Request{Tool: "Reed", Args: []byte(`{}`)}); !reply.IsError || !strings.HasSuffix(reply.Text, " done; exit 4), has ended: exit code 4.]\n") {
+	if reply := inThread(h, Local(), "a", Request{Tool: "Reed", Args: []byte(`{}`)}); !reply.IsError ||
+		!strings.HasSuffix(reply.Text, " done; exit 4), has ended: exit code 4.]\n") {
 		t.Errorf("a refused call: %q", reply.Text)
 	}
 }

@@ -62,7 +62,8 @@ func missingCapabilities(id json.RawMessage, names ...string) *jsonrpc.Error {
 		}
 	}
 	return &jsonrpc.Error{
-		ID: id, Code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, Text: mcp.MissingRequiredClientCapabilityError{Capability: names[0]}.Error(),
+		ID: id, Code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY,
+		Text: mcp.MissingRequiredClientCapabilityError{Capability: names[0]}.Error(),
 		Data: map[string]any{"requiredCapabilities": needed},
 	}
 }
@@ -143,7 +144,8 @@ func (m *message) ownResult(ctx context.Context) (result any, no *jsonrpc.Error)
 		return m.listen(ctx, p), nil
 	}
 	if !known {
-		return nil, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: "there is no task " + clipped(p.TaskID) + ": it never existed, ended over " + taskKept.String() + " ago, or belongs to another caller"}
+		return nil, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: "there is no task " + clipped(p.TaskID) +
+			": it never existed, ended over " + taskKept.String() + " ago, or belongs to another caller"}
 	}
 	return result, nil
 }
@@ -166,7 +168,8 @@ func (m *message) listen(ctx context.Context, p taskParams) any {
 	defer end()
 	wanted := p.Notifications
 	wanted.TaskIDs, wanted.ResourceSubscriptions = known, nil
-	peer.Notify(ctx, mcp.MethodNotificationSubscriptionsAcknowledged, map[string]any{"_meta": meta, "notifications": wanted})
+	peer.Notify(ctx, mcp.MethodNotificationSubscriptionsAcknowledged,
+		map[string]any{"_meta": meta, "notifications": wanted})
 	req := &mcp.SubscriptionsListenRequest{}
 	req.Params.Notifications = wanted.SubscriptionFilter
 	defer m.subscribeTo(req, func(method string) {

@@ -114,7 +114,8 @@ func (a toolAnswer) show(found []toolEntry, last string) string {
 	if rest != nil {
 		text := "Also found, too long to show here (select:NAME shows one): " + strings.Join(rest, ", ")
 		if b.Len() == 0 {
-			text = "The definition of " + rest[0] + " is too long to show. Its parameters: " + found[0].parameters() + "\n"
+			text = "The definition of " + rest[0] + " is too long to show. Its parameters: " +
+				found[0].parameters() + "\n"
 			if len(rest) > 1 {
 				text += "Also found: " + strings.Join(rest[1:], ", ")
 			}
@@ -133,7 +134,8 @@ func (e toolEntry) describe() string {
 		b.WriteString(e.name)
 	}
 	if e.server.Down != "" {
-		fmt.Fprintf(&b, "\n[The server %s cannot be called now: %s]", e.server.Name, clippedTo(singleLine(e.server.Down), maxDown))
+		fmt.Fprintf(&b, "\n[The server %s cannot be called now: %s]", e.server.Name,
+			clippedTo(singleLine(e.server.Down), maxDown))
 	}
 	if e.def == nil {
 		return b.String() + "\n"
@@ -256,7 +258,8 @@ func (s *snapshot) summaries(visible func(*builtin.Def) bool) (all []serverSumma
 		hidden[d.Server] = true
 	}
 	for _, server := range s.Servers {
-		if tools[server.Name] != nil || !hidden[server.Name] && visible(&builtin.Def{Name: "mcp__" + server.Name + "__"}) {
+		if tools[server.Name] != nil || !hidden[server.Name] &&
+			visible(&builtin.Def{Name: "mcp__" + server.Name + "__"}) {
 			slices.Sort(tools[server.Name])
 			all = append(all, serverSummary{server, tools[server.Name]})
 		}

@@ -100,7 +100,8 @@ func openToolCall(raw json.RawMessage) (c *innerCall, err error) {
 				return wrong("arguments: %w", err)
 			}
 		default:
-			return wrong("%q is not a parameter of ToolCall: put the arguments of the tool into \"arguments\"", clipped(name))
+			return wrong("%q is not a parameter of ToolCall: put the arguments of the tool into \"arguments\"",
+				clipped(name))
 		}
 	}
 	if c.name = strings.TrimPrefix(c.name, ownPrefix); c.name == "" {
@@ -176,7 +177,8 @@ func (r resolved) checkArguments(policy *guard.Policy, call *builtin.Call) error
 		return nil
 	}
 	// Encode the schema again, so that a reference is found however its key was spelled.
-	if text, err := json.Marshal(&schema); err != nil || bytes.Contains(text, []byte(`"$ref":`)) || bytes.Contains(text, []byte(`"$dynamicRef":`)) {
+	if text, err := json.Marshal(&schema); err != nil || bytes.Contains(text, []byte(`"$ref":`)) ||
+		bytes.Contains(text, []byte(`"$dynamicRef":`)) {
 		return nil
 	}
 	checks, err := schema.Resolve(nil)
@@ -185,7 +187,8 @@ func (r resolved) checkArguments(policy *guard.Policy, call *builtin.Call) error
 		return nil
 	}
 	if err := checks.Validate(args); err != nil {
-		return fmt.Errorf("%s was not run, its arguments are wrong:\n- %s\nIts schema: %s", r.def.Name, strings.Join(wrongFields(&schema, args, err), "\n- "), clippedTo(compacted(r.def.RawSchema), maxFound/2))
+		return fmt.Errorf("%s was not run, its arguments are wrong:\n- %s\nIts schema: %s", r.def.Name,
+			strings.Join(wrongFields(&schema, args, err), "\n- "), clippedTo(compacted(r.def.RawSchema), maxFound/2))
 	}
 	return nil
 }
@@ -232,7 +235,8 @@ func (r resolved) judge(policy *guard.Policy, in guard.Intent) guard.Verdict {
 	for _, name := range []string{r.inside.name, r.def.Name, cmp.Or(r.def.Listed, r.def.Name)} {
 		names = append(names, name, ownPrefix+name)
 	}
-	outer := policy.Judge(guard.Intent{Tool: toolCallName, Args: map[string]any{"name": names}, Effects: []guard.Effect{guard.Compute{}}})
+	outer := policy.Judge(guard.Intent{Tool: toolCallName, Args: map[string]any{"name": names},
+		Effects: []guard.Effect{guard.Compute{}}})
 	if outer.Action < v.Action {
 		return outer
 	}
@@ -253,7 +257,8 @@ func (p *policies) noTool(principal string, who auth.Identity, name string, err 
 		err = fmt.Errorf("%w (did you mean %s?)", err, strings.Join(near, ", "))
 	}
 	if s := now.serverOf(name); s.Down != "" && mayUse(who, s.Name) {
-		err = fmt.Errorf("%w: the server %s cannot be called now: %s", err, s.Name, clippedTo(singleLine(s.Down), maxDown))
+		err = fmt.Errorf("%w: the server %s cannot be called now: %s", err, s.Name,
+			clippedTo(singleLine(s.Down), maxDown))
 	}
 	if len(now.Tools) > 0 && now.byName[toolSearchName].def != nil {
 		err = fmt.Errorf("%w. ToolSearch finds tools", err)
@@ -313,7 +318,8 @@ func (s *snapshot) nearest(name string, n int, visible func(*builtin.Def) bool) 
 		return nil
 	}
 	plain := func(s string) string {
-		return strings.ReplaceAll(strings.ToLower(strings.NewReplacer("/", "_", ".", "_", "-", "_", " ", "_").Replace(s)), "__", "_")
+		return strings.ReplaceAll(strings.ToLower(strings.NewReplacer("/", "_", ".", "_", "-", "_", " ",
+			"_").Replace(s)), "__", "_")
 	}
 	wanted, distances := plain(name), map[string]int{}
 	for _, d := range s.all {

@@ -58,14 +58,16 @@ func TestToolCallVerdicts(t *testing.T) {
 				c.ToolSearch = mode
 				userSettings(t, set)
 			})
-			serve(t, h, true, foreignTool("s", "do", "Does it.", pathSchema), foreignTool("s", "else", "Something else.", "{}"))
+			serve(t, h, true, foreignTool("s", "do", "Does it.", pathSchema),
+				foreignTool("s", "else", "Something else.", "{}"))
 			inner := `{"path":"/etc/passwd"}`
 			for way, call := range map[string]func() (guard.Verdict, error){
 				"direct": func() (guard.Verdict, error) {
 					return h.Operator().Check(t.Context(), LocalPrincipal, "mcp__s__do", json.RawMessage(inner))
 				},
 				"ToolCall": func() (guard.Verdict, error) {
-					return h.Operator().Check(t.Context(), LocalPrincipal, toolCallName, json.RawMessage(`{"name":"mcp__s__do","arguments":`+inner+`}`))
+					return h.Operator().Check(t.Context(), LocalPrincipal, toolCallName,
+						json.RawMessage(`{"name":"mcp__s__do","arguments":`+inner+`}`))
 				},
 			} {
 				v, err := call()
@@ -78,7 +80,8 @@ func TestToolCallVerdicts(t *testing.T) {
 				}
 			}
 			direct, wrapped := do(h, "mcp__s__do", inner), through(h, "mcp__s__do", inner)
-			if ran := strings.Contains(direct.Text, "ran with"); ran != (tt.want == guard.Allow) || direct.Text != wrapped.Text || direct.IsError != wrapped.IsError {
+			if ran := strings.Contains(direct.Text, "ran with"); ran != (tt.want == guard.Allow) ||
+				direct.Text != wrapped.Text || direct.IsError != wrapped.IsError {
 				t.Errorf("%+v: search %s: called %q, through ToolCall %q", tt, mode, direct.Text, wrapped.Text)
 			}
 			byName := tt.want == guard.Deny && !strings.Contains(tt.rule, "(") && tt.list != "plan"
@@ -103,14 +106,16 @@ func TestToolCallVerdicts(t *testing.T) {
 
 // TestToolCallRules: rules on ToolCall itself take it away, and loosen nothing.
 func TestToolCallRules(t *testing.T) {
-	for list, want := range map[string]string{"deny": "mcp__s__do ran with|denied by a rule", "ask": "mcp__s__do ran with|requires approval"} {
+	for list, want := range map[string]string{"deny": "mcp__s__do ran with|denied by a rule",
+		"ask": "mcp__s__do ran with|requires approval"} {
 		h, _ := openHost(t, nil, func(c *Config) {
 			c.ToolSearch = "on"
 			userSettings(t, map[string]any{"permissions": map[string]any{list: []string{"ToolCall"}, "allow": []string{"mcp__s", "ToolCall"}}})
 		})
 		serve(t, h, true, foreignTool("s", "do", "", "{}"))
 		direct, wrapped, _ := strings.Cut(want, "|")
-		if d, w := do(h, "mcp__s__do", "{}"), through(h, "mcp__s__do", "{}"); !strings.Contains(d.Text, direct) || !strings.Contains(w.Text, wrapped) {
+		if d, w := do(h, "mcp__s__do", "{}"), through(h, "mcp__s__do", "{}"); !strings.Contains(d.Text, direct) ||
+			!strings.Contains(w.Text, wrapped) {
 			t.Errorf("%s: %q, through ToolCall %q", list, d.Text, w.Text)
 		}
 	}
@@ -118,7 +123,8 @@ func TestToolCallRules(t *testing.T) {
 
 // TestToolCallInput: what cannot be called is told, and runs nothing.
 func TestToolCallInput(t *testing.T) {
-	h, _ := openHost(t, map[string]string{"a.txt": "secret"}, func(c *Config) { c.ToolSearch, c.Allow = "on", []string{"mcp__s", "Bash"} })
+	h, _ := openHost(t, map[string]string{"a.txt": "secret"},
+		func(c *Config) { c.ToolSearch, c.Allow = "on", []string{"mcp__s", "Bash"} })
 	serve(t, h, true, foreignTool("s", "do", "", pathSchema), foreignTool("s", "loose", "", "{}"))
 	for args, want := range map[string]string{
 		`{}`: "name is missing", `[]`: "expected one JSON object", `"x"`: "expected one JSON object", `{"name":5}`: "name: expected a string", `{"name":""}`: "name is missing",
@@ -134,7 +140,8 @@ func TestToolCallInput(t *testing.T) {
 		`{"name":"` + strings.Repeat("x", 1<<20) + `"}`: "no such tool: xxx",
 	} {
 		r := do(h, toolCallName, args)
-		if !r.IsError || !strings.Contains(r.Text, want) || len(r.Text) > 2000 || strings.Contains(r.Text, "ran with") || strings.Contains(r.Text, "secret") {
+		if !r.IsError || !strings.Contains(r.Text, want) || len(r.Text) > 2000 ||
+			strings.Contains(r.Text, "ran with") || strings.Contains(r.Text, "secret") {
 			t.Errorf("%.80s: %.300s", args, r.Text)
 		}
 	}
@@ -178,8 +185,10 @@ func TestToolCallSeenInside(t *testing.T) {
 	h, _ := openHost(t, nil, func(c *Config) {
 		c.ToolSearch = "on"
 		userSettings(t, map[string]any{"permissions": map[string]any{"allow": []string{"mcp__s"}}, "hooks": map[string]any{"PreToolUse": []any{
-			map[string]any{"matcher": "mcp__s__do", "hooks": []any{map[string]any{"type": "command", "command": `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"path":"rewritten"}}}'`}}},
-			map[string]any{"matcher": "mcp__s__no", "hooks": []any{map[string]any{"type": "command", "command": "echo not this >&2; exit 2"}}},
+			map[string]any{"matcher": "mcp__s__do",
+				"hooks": []any{map[string]any{"type": "command", "command": `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"path":"rewritten"}}}'`}}},
+			map[string]any{"matcher": "mcp__s__no",
+				"hooks": []any{map[string]any{"type": "command", "command": "echo not this >&2; exit 2"}}},
 			map[string]any{"matcher": "ToolCall", "hooks": []any{map[string]any{"type": "command", "command": "echo never >&2; exit 2"}}},
 		}}})
 	})
@@ -191,7 +200,8 @@ func TestToolCallSeenInside(t *testing.T) {
 		t.Errorf("not refused: %s", r.Text)
 	}
 	log, err := os.ReadFile(h.Operator().AuditPath())
-	if err != nil || strings.Contains(string(log), `"tool":"ToolCall"`) || !strings.Contains(string(log), `"tool":"mcp__s__do"`) || !strings.Contains(string(log), `"tool":"mcp__s__no"`) {
+	if err != nil || strings.Contains(string(log), `"tool":"ToolCall"`) ||
+		!strings.Contains(string(log), `"tool":"mcp__s__do"`) || !strings.Contains(string(log), `"tool":"mcp__s__no"`) {
 		t.Errorf("audited: %s %v", log, err)
 	}
 }
@@ -209,7 +219,8 @@ func TestToolCallOverTransport(t *testing.T) {
 		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Tool\u0043all","arguments":{"name":"mcp__s__do","arguments":` + inner + `},` + modernMeta + `}}`,
 	} {
 		c.send(call)
-		if a := c.receive(); string(a.ID) != fmt.Sprint(i+1) || !strings.Contains(string(a.Result), `mcp__s__do ran with {\"path\":\"a\"}`) {
+		if a := c.receive(); string(a.ID) != fmt.Sprint(i+1) ||
+			!strings.Contains(string(a.Result), `mcp__s__do ran with {\"path\":\"a\"}`) {
 			t.Errorf("%s: %s %+v", call, a.Result, a.Error)
 		}
 	}
@@ -218,13 +229,16 @@ func TestToolCallOverTransport(t *testing.T) {
 		t.Errorf("unknown: %s %+v", a.Result, a.Error)
 	}
 	reader := auth.Identity{Principal: "reader", Rights: auth.Read}
-	for name, args := range map[string]string{"mcp__s__do": inner, toolCallName: `{"name":"mcp__s__do","arguments":` + inner + `}`} {
-		r := c.host.Call(t.Context(), c.host.Admit(reader, nil, "", true), Request{Tool: name, Args: json.RawMessage(args)})
+	for name, args := range map[string]string{"mcp__s__do": inner, toolCallName: `{"name":"mcp__s__do","arguments":` +
+		inner + `}`} {
+		r := c.host.Call(t.Context(), c.host.Admit(reader, nil, "", true),
+			Request{Tool: name, Args: json.RawMessage(args)})
 		if !r.IsError || !strings.Contains(r.Text, "needs the right exec") {
 			t.Errorf("%s: %s", name, r.Text)
 		}
 	}
-	r := c.host.Call(t.Context(), c.host.Admit(reader, nil, "", true), Request{Tool: toolSearchName, Args: json.RawMessage(`{"query":"do"}`)})
+	r := c.host.Call(t.Context(), c.host.Admit(reader, nil, "", true),
+		Request{Tool: toolSearchName, Args: json.RawMessage(`{"query":"do"}`)})
 	if strings.Contains(r.Text, "mcp__s__do") {
 		t.Errorf("a caller that may only read finds %s", r.Text)
 	}
@@ -236,17 +250,20 @@ func TestToolListEndpoint(t *testing.T) {
 	serve(t, h, true, foreignTool("s", "do", "", pathSchema))
 	url, stop := serveWeb(t, h)
 	defer stop()
-	for query, want := range map[string]string{"": "mcp__s__do", "?tools=all": "mcp__s__do", "?tools=search": "ToolCall ToolSearch"} {
+	for query, want := range map[string]string{"": "mcp__s__do", "?tools=all": "mcp__s__do",
+		"?tools=search": "ToolCall ToolSearch"} {
 		_, body := modern(listTools).do(t, url+query)
 		var a rpcAnswer
 		if err := json.Unmarshal([]byte(body), &a); err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
-		if got := strings.Join(listedNames(t, a), " "); !strings.Contains(got, want) || strings.Contains(got, "ToolSearch") == strings.Contains(got, "mcp__") {
+		if got := strings.Join(listedNames(t, a), " "); !strings.Contains(got, want) ||
+			strings.Contains(got, "ToolSearch") == strings.Contains(got, "mcp__") {
 			t.Errorf("%s: %s", query, got)
 		}
 	}
-	if resp, body := modern(listTools).do(t, url+"?tools=some"); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "use search or all") {
+	if resp, body := modern(listTools).do(t, url+"?tools=some"); resp.StatusCode != http.StatusBadRequest ||
+		!strings.Contains(body, "use search or all") {
 		t.Errorf("a wrong list: %s: %s", resp.Status, body)
 	}
 }

@@ -53,7 +53,8 @@ func newToolIndex(all []*builtin.Def, servers []foreignServer) *toolIndex {
 	for _, d := range all {
 		delete(silent, d.Server)
 		if d.Server != "" || d.OptIn {
-			x.add(toolEntry{name: d.Name, def: d, server: known[d.Server]}, strings.Join([]string{d.Name, d.Doc[:min(len(d.Doc), maxIndexedDoc)], d.Brief, parameterNames(d)}, " "))
+			x.add(toolEntry{name: d.Name, def: d, server: known[d.Server]},
+				strings.Join([]string{d.Name, d.Doc[:min(len(d.Doc), maxIndexedDoc)], d.Brief, parameterNames(d)}, " "))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(silent)) {

@@ -76,8 +76,10 @@ func TestToolIndex(t *testing.T) {
 
 // TestToolIndexTies: equal tools are ordered by name, and words are those of camelCase and of every script.
 func TestToolIndexTies(t *testing.T) {
-	x := newToolIndex([]*builtin.Def{foreignTool("b", "same", "", "{}"), foreignTool("a", "same", "", "{}"), foreignTool("c", "getHTTPStatus2", "日本語 Größe", "{}")}, nil)
-	for query, want := range map[string]string{"same": "mcp__a__same mcp__b__same", "getHttpstatus2": "mcp__c__getHTTPStatus2", "größe": "mcp__c__getHTTPStatus2", "日本語": "mcp__c__getHTTPStatus2", "nowhere": ""} {
+	x := newToolIndex([]*builtin.Def{foreignTool("b", "same", "", "{}"), foreignTool("a", "same", "", "{}"),
+		foreignTool("c", "getHTTPStatus2", "日本語 Größe", "{}")}, nil)
+	for query, want := range map[string]string{"same": "mcp__a__same mcp__b__same",
+		"getHttpstatus2": "mcp__c__getHTTPStatus2", "größe": "mcp__c__getHTTPStatus2", "日本語": "mcp__c__getHTTPStatus2", "nowhere": ""} {
 		var names []string
 		for _, e := range x.find(query, nil) {
 			names = append(names, e.name)

@@ -306,7 +306,8 @@ func (t *toolset) listed(now *snapshot, v viewer) (listed []*builtin.Def) {
 func (t *toolset) visible(d *builtin.Def, policy *guard.Policy, who auth.Identity) bool {
 	ok, v := policy.ToolEnabled(d.Name)
 	ok = ok || v.Rule == guard.RuleSettings // a call says why everything is refused, an empty list does not
-	return ok && !d.Unlisted && d.Enabled(t.runtime) && d.Configured(policy) && who.Rights.Has(rightTo(d.Permission)) && mayUse(who, serverIn(d.Name))
+	return ok && !d.Unlisted && d.Enabled(t.runtime) && d.Configured(policy) && who.Rights.Has(rightTo(d.Permission)) &&
+		mayUse(who, serverIn(d.Name))
 }
 
 // serverIn returns the server in the name of a tool or prompt, or "".
@@ -344,7 +345,8 @@ func (t *toolset) idleRules(policy *guard.Policy, set *settings.Settings) []stri
 		known, served = append(known, foreignHandler+s.Name+"__"), append(served, s.Name)
 		unsure[s.Name] = s.unsure() && !slices.ContainsFunc(now.Tools, func(d *builtin.Def) bool { return d.Server == s.Name })
 	}
-	return append(policy.IdleRules(known, served, func(server string) bool { return unsure[server] }), t.idleHooks(set)...)
+	return append(policy.IdleRules(known, served, func(server string) bool { return unsure[server] }),
+		t.idleHooks(set)...)
 }
 
 // idleHooks returns warnings about hooks whose matcher matches no tool by mistake.

@@ -66,7 +66,8 @@ func (s *Server) subscribeTo(req *mcp.SubscriptionsListenRequest, tell func(meth
 // follow follows the settings for a subscription to lists. It returns the notifications that it is about.
 func (s *Server) follow(req *mcp.SubscriptionsListenRequest) (wanted map[string]bool) {
 	wanted = map[string]bool{
-		mcp.MethodNotificationToolsListChanged: req.Params.Notifications.ToolsListChanged, mcp.MethodNotificationPromptsListChanged: req.Params.Notifications.PromptsListChanged,
+		mcp.MethodNotificationToolsListChanged:     req.Params.Notifications.ToolsListChanged,
+		mcp.MethodNotificationPromptsListChanged:   req.Params.Notifications.PromptsListChanged,
 		mcp.MethodNotificationResourcesListChanged: req.Params.Notifications.ResourcesListChanged,
 	}
 	if slices.Contains(slices.Collect(maps.Values(wanted)), true) {
@@ -77,7 +78,8 @@ func (s *Server) follow(req *mcp.SubscriptionsListenRequest) (wanted map[string]
 
 // unsubscribe is called when a subscription has ended. It delays the answer until the start of the subscription has
 // been written.
-func (s *Server) unsubscribe(ctx context.Context, id any, req *mcp.SubscriptionsListenRequest, _ *mcp.SubscriptionsListenResult) {
+func (s *Server) unsubscribe(ctx context.Context, id any, req *mcp.SubscriptionsListenRequest,
+	_ *mcp.SubscriptionsListenResult) {
 	s.subscriptions.mu.Lock()
 	delete(s.subscriptions.tell, req)
 	s.subscriptions.mu.Unlock()

@@ -19,7 +19,8 @@ const (
 func denyForUser(t *testing.T, rule string) {
 	testenv.NeedsNotifications(t)
 	t.Helper()
-	writeFile(t, filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "toolhost", "toolhost.json"), fmt.Sprintf(`{"permissions": {"deny": [%q]}}`, rule))
+	writeFile(t, filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "toolhost", "toolhost.json"),
+		fmt.Sprintf(`{"permissions": {"deny": [%q]}}`, rule))
 }
 
 func isListChanged(a rpcAnswer) bool { return a.Method == "notifications/tools/list_changed" }
@@ -33,7 +34,8 @@ func TestListChangedOverStdio(t *testing.T) {
 	}
 	denyForUser(t, "Read(.env)")
 	c.send(listTools)
-	if a := c.receive(); !strings.Contains(string(a.Result), `"name":"Bash"`) || !strings.Contains(string(a.Result), `"ttlMs":60000,"cacheScope":"private"`) {
+	if a := c.receive(); !strings.Contains(string(a.Result), `"name":"Bash"`) ||
+		!strings.Contains(string(a.Result), `"ttlMs":60000,"cacheScope":"private"`) {
 		t.Fatalf("a rule on files changes the list: %+v", a)
 	}
 	denyForUser(t, "Bash")

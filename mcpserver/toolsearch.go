@@ -128,7 +128,8 @@ type toolSearchInput struct {
 func toolSearchTool(t *toolset) (*builtin.Def, error) {
 	return builtin.Define(builtin.Tool[toolSearchInput]{
 		Name: toolSearchName, Title: "Find tools", Doc: toolSearchDoc,
-		Hints: builtin.Hints{ReadOnly: true, Closed: true}, Permission: guard.ToRead, MaxResult: maxFound, SkipQueue: true,
+		Hints: builtin.Hints{ReadOnly: true, Closed: true}, Permission: guard.ToRead, MaxResult: maxFound,
+		SkipQueue: true,
 		Refine: func(s *jsonschema.Schema) {
 			s.Properties["max_results"].Minimum, s.Properties["max_results"].Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(mostFound))
 		},
@@ -178,7 +179,8 @@ func openQuery(text string) (q toolQuery, err error) {
 		}
 	}
 	if len(q.required) == 0 && !strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }) {
-		return q, fmt.Errorf("query: expected words, got %q: say what the tool should do, such as \"create an issue\"", clipped(text))
+		return q, fmt.Errorf("query: expected words, got %q: say what the tool should do, such as \"create an issue\"",
+			clipped(text))
 	}
 	return q, nil
 }

@@ -38,19 +38,23 @@ schema: {"type":"object","properties":{"from":{"type":"string"},"force":{"type":
 ToolCall {"name": "mcp__git__createBranch", "arguments": {"from": "…", "force": false}}
 
 `
-	for _, query := range []string{"new branch", "+createB branch", "select:mcp__git__createBranch", "select: mcp__toolhost__mcp__git__createBranch", "+CREATEB"} {
+	for _, query := range []string{"new branch", "+createB branch", "select:mcp__git__createBranch",
+		"select: mcp__toolhost__mcp__git__createBranch", "+CREATEB"} {
 		if got := search(t, h, query); got != want {
 			t.Errorf("%s: %s", query, got)
 		}
 	}
-	if got := search(t, h, "select:mcp__git__log,Read,mcp__git__lgo,mcp__git__log"); !strings.HasPrefix(got, "mcp__git__log\n") || strings.Count(got, "mcp__git__log\n") != 1 ||
-		!strings.Contains(got, "call it by its name: Read {\"file_path\": \"…\"}") || !strings.HasSuffix(got, "There is no tool mcp__git__lgo. Similar: mcp__git__log.\n") {
+	if got := search(t, h, "select:mcp__git__log,Read,mcp__git__lgo,mcp__git__log"); !strings.HasPrefix(got,
+		"mcp__git__log\n") || strings.Count(got, "mcp__git__log\n") != 1 ||
+		!strings.Contains(got, "call it by its name: Read {\"file_path\": \"…\"}") ||
+		!strings.HasSuffix(got, "There is no tool mcp__git__lgo. Similar: mcp__git__log.\n") {
 		t.Errorf("selected: %s", got)
 	}
 	if got := search(t, h, "xyzzy"); got != "No tool was found. Servers: git (2 tools).\nThe nearest names: mcp__git__log, mcp__git__createBranch.\n" {
 		t.Errorf("nothing: %s", got)
 	}
-	if r := through(h, "mcp__git__createBranch", `{"from":"main","force":true}`); r.IsError || r.Text != `mcp__git__createBranch ran with {"force":true,"from":"main"}` {
+	if r := through(h, "mcp__git__createBranch", `{"from":"main","force":true}`); r.IsError ||
+		r.Text != `mcp__git__createBranch ran with {"force":true,"from":"main"}` {
 		t.Errorf("called: %+v", r)
 	}
 }
@@ -88,14 +92,17 @@ func TestToolSearchRoom(t *testing.T) {
 	}
 	var tools []*builtin.Def
 	for i := range 20 {
-		tools = append(tools, foreignTool("s", fmt.Sprintf("word%02d", i), "word "+strings.Repeat("doc ", 500), long(3000)))
+		tools = append(tools, foreignTool("s", fmt.Sprintf("word%02d", i), "word "+strings.Repeat("doc ", 500),
+			long(3000)))
 	}
 	serve(t, h, true, append(tools, foreignTool("s", "vast", "huge", long(60_000)))...)
 	got := do(h, toolSearchName, `{"query":"word","max_results":20}`).Text
-	if n := strings.Count(got, "\nschema: "); len(got) > maxFound || n < 5 || n > 9 || !strings.Contains(got, "select:NAME shows one") || strings.Count(got, "mcp__s__word19") != 1 {
+	if n := strings.Count(got, "\nschema: "); len(got) > maxFound || n < 5 || n > 9 ||
+		!strings.Contains(got, "select:NAME shows one") || strings.Count(got, "mcp__s__word19") != 1 {
 		t.Errorf("%d characters, %d schemas: %s", len(got), n, got[max(0, len(got)-800):])
 	}
-	if got := search(t, h, "vast"); len(got) > maxFound || !strings.Contains(got, "The definition of mcp__s__vast is too long to show. Its parameters: long") {
+	if got := search(t, h, "vast"); len(got) > maxFound ||
+		!strings.Contains(got, "The definition of mcp__s__vast is too long to show. Its parameters: long") {
 		t.Errorf("%.300s", got)
 	}
 }
@@ -140,7 +147,8 @@ func TestToolSearchMode(t *testing.T) {
 	}
 	searched := func(h *Host) bool {
 		names := strings.Join(names(h.Tools(Local())), " ")
-		if found := strings.Contains(names, "ToolCall ToolSearch"); found == strings.Contains(names, "mcp__") && len(h.tools.now().Tools) > 0 {
+		if found := strings.Contains(names, "ToolCall ToolSearch"); found == strings.Contains(names, "mcp__") &&
+			len(h.tools.now().Tools) > 0 {
 			t.Errorf("listed: %s", names)
 		}
 		return strings.Contains(names, "ToolSearch")
@@ -181,7 +189,8 @@ func TestToolSearchMode(t *testing.T) {
 			t.Errorf("%d servers, once they are known, are not listed", n)
 		}
 	}
-	if _, err := Open(Config{Roots: []string{t.TempDir()}, ToolSearch: "maybe"}); err == nil || !strings.Contains(err.Error(), `got "maybe"`) {
+	if _, err := Open(Config{Roots: []string{t.TempDir()}, ToolSearch: "maybe"}); err == nil ||
+		!strings.Contains(err.Error(), `got "maybe"`) {
 		t.Errorf("a wrong mode: %v", err)
 	}
 }

@@ -60,7 +60,8 @@ func TestUpstreamRaces(t *testing.T) {
 		{"the acknowledgement of an empty subscription is lost", "https://github.com/mark3labs/mcp-go/pull/969", "web.callStream.acknowledged", losesAcknowledgements},
 	} {
 		t.Run(d.name, func(t *testing.T) {
-			t.Skipf("seen this time: %v. The library has not mended it: %s; worked around in %s", d.present(t), d.link, d.workaround)
+			t.Skipf("seen this time: %v. The library has not mended it: %s; worked around in %s", d.present(t), d.link,
+				d.workaround)
 		})
 	}
 }
@@ -69,13 +70,16 @@ func TestUpstreamRaces(t *testing.T) {
 const tries = 300
 
 const (
-	bareCall   = `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"t","arguments":{},` + modernMeta + `}}`
-	bareListen = `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{},` + modernMeta + `}}`
+	bareCall = `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"t","arguments":{},` +
+		modernMeta + `}}`
+	bareListen = `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{},` +
+		modernMeta + `}}`
 )
 
 // bareLibrary is the library alone, with one tool.
 func bareLibrary(handler server.ToolHandlerFunc) *server.MCPServer {
-	s := server.NewMCPServer("bare", "0", server.WithToolCapabilities(false), server.WithResourceCapabilities(false, false))
+	s := server.NewMCPServer("bare", "0", server.WithToolCapabilities(false),
+		server.WithResourceCapabilities(false, false))
 	s.AddTool(mcp.NewTool("t"), handler)
 	return s
 }
@@ -96,7 +100,8 @@ func losesNotifications(t *testing.T) bool {
 	url := bareWeb(t, func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		session := server.ClientSessionFromContext(ctx)
 		session.Initialize()
-		if err := server.ServerFromContext(ctx).SendNotificationToClient(ctx, "notifications/progress", nil); err != nil {
+		if err := server.ServerFromContext(ctx).SendNotificationToClient(ctx, "notifications/progress",
+			nil); err != nil {
 			t.Error(err)
 		}
 		return mcp.NewToolResultText("done"), nil
@@ -185,7 +190,8 @@ func anybodyCancels(t *testing.T) bool {
 const forgedSession = "mcp-session-00000000-0000-4000-8000-000000000000"
 
 func takesForgedSessions(t *testing.T) bool {
-	resp, _ := webRequest{body: legacyPing, headers: map[string]string{"Mcp-Session-Id": forgedSession}}.do(t, bareWeb(t, quick))
+	resp, _ := webRequest{body: legacyPing, headers: map[string]string{"Mcp-Session-Id": forgedSession}}.do(t,
+		bareWeb(t, quick))
 	return resp.StatusCode == http.StatusOK
 }
 
@@ -205,7 +211,8 @@ func opensUnknownStreams(t *testing.T) bool {
 }
 
 func hidesMissingCapability(t *testing.T) bool {
-	_, body := modern(bareCall).do(t, bareWeb(t, func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	_, body := modern(bareCall).do(t, bareWeb(t, func(context.Context,
+		mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return nil, mcp.MissingRequiredClientCapabilityError{Capability: "sampling"}
 	}))
 	code, _ := rpcError(t, body)
@@ -257,12 +264,14 @@ func cancelsWithoutBeingAsked(t *testing.T) bool {
 }
 
 func takesForeignOrigins(t *testing.T) bool {
-	resp, _ := webRequest{body: initialize, headers: map[string]string{"Origin": "https://evil.example"}}.do(t, bareWeb(t, quick))
+	resp, _ := webRequest{body: initialize, headers: map[string]string{"Origin": "https://evil.example"}}.do(t,
+		bareWeb(t, quick))
 	return resp.StatusCode == http.StatusOK
 }
 
 func hidesUnknownVersion(t *testing.T) bool {
-	resp, body := webRequest{body: legacyPing, headers: map[string]string{"Mcp-Session-Id": forgedSession, "MCP-Protocol-Version": "1999-01-01"}}.do(t, bareWeb(t, quick))
+	resp, body := webRequest{body: legacyPing, headers: map[string]string{"Mcp-Session-Id": forgedSession,
+		"MCP-Protocol-Version": "1999-01-01"}}.do(t, bareWeb(t, quick))
 	return resp.StatusCode == http.StatusBadRequest && !strings.Contains(body, "-32022")
 }
 

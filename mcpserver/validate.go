@@ -28,7 +28,8 @@ func (m *message) misuse() *jsonrpc.Error {
 	if extra == nil || !modern {
 		return nil
 	}
-	missing := slices.DeleteFunc(slices.Clone(extra.Needs), func(name string) bool { return declares(&m.Envelope, name) })
+	missing := slices.DeleteFunc(slices.Clone(extra.Needs),
+		func(name string) bool { return declares(&m.Envelope, name) })
 	if len(missing) == 0 {
 		return nil
 	}
@@ -84,7 +85,8 @@ func (m *message) unknownResource(who auth.Identity) *jsonrpc.Error {
 			return nil
 		}
 	}
-	if _, err := m.host.gateway.Review(gateway.ServerOf(uri)); err == nil && strings.HasPrefix(uri, gateway.Scheme) || slices.ContainsFunc(e.Resources, func(r server.ServerResource) bool { return r.Resource.URI == uri }) ||
+	if _, err := m.host.gateway.Review(gateway.ServerOf(uri)); err == nil && strings.HasPrefix(uri, gateway.Scheme) ||
+		slices.ContainsFunc(e.Resources, func(r server.ServerResource) bool { return r.Resource.URI == uri }) ||
 		slices.ContainsFunc(e.Templates, func(t server.ServerResourceTemplate) bool {
 			return t.Template.URITemplate != nil && t.Template.URITemplate.Regexp().MatchString(uri)
 		}) {
@@ -101,7 +103,8 @@ func (m *message) unknownResource(who auth.Identity) *jsonrpc.Error {
 }
 
 func (m *message) checkCall(who auth.Identity) error {
-	if name, err := m.Params.Name, m.tool.err; errors.Is(err, errNoTool) && m.mcp.GetTool(name) == nil && !m.host.tools.now().serverOf(name).unsure() {
+	if name, err := m.Params.Name, m.tool.err; errors.Is(err, errNoTool) && m.mcp.GetTool(name) == nil &&
+		!m.host.tools.now().serverOf(name).unsure() {
 		return m.host.callNoTool(who, name, m.host.policies.noTool(who.Principal, who, name, err))
 	}
 	if m.Plain || m.Arguments != nil {

@@ -8,7 +8,8 @@ import (
 
 // TestViews: the view of a tool is listed to clients that show views, and to no others.
 func TestViews(t *testing.T) {
-	for capabilities, want := range map[string]bool{`{}`: false, `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`: true} {
+	for capabilities, want := range map[string]bool{`{}`: false,
+		`{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`: true} {
 		c := startPipe(t, nil, func(c *Config) { c.ToolSearch, c.Allow = "off", []string{"mcp__a"} })
 		d := foreignTool("a", "chart", "", "{}")
 		d.View = json.RawMessage(`{"resourceUri":"ui://chart/view.html"}`)

@@ -23,7 +23,8 @@ func TestWorktreeLinks(t *testing.T) {
 		})
 		victim := t.TempDir()
 		writeFile(t, filepath.Join(victim, "f"), "mine\n")
-		git(t, m.repo, "git checkout -q --orphan evil; git rm -rqf .; ln -s "+victim+" sub; git add sub; git commit -qm evil; git checkout -qf main; mkdir -p sub/x")
+		git(t, m.repo, "git checkout -q --orphan evil; git rm -rqf .; ln -s "+victim+
+			" sub; git add sub; git commit -qm evil; git checkout -qf main; mkdir -p sub/x")
 		raw, _ := json.Marshal(map[string]string{"command": "cd " + filepath.Join(m.repo, "sub", "x")})
 		m.call("one", "Bash", string(raw))
 		m.call("one", "EnterWorktree", `{"base":"evil"}`)

@@ -35,7 +35,8 @@ func openMover(t *testing.T, files map[string]string, change ...func(*Config)) *
 		writeFile(t, filepath.Join(m.repo, name), text)
 	}
 	git(t, m.repo, "git init -q -b main; git add .; git commit -qm first")
-	m.cfg = Config{Roots: []string{m.repo}, StateDir: filepath.Join(home, "state"), Asker: m.o, TrustWorkspace: true, With: []string{"EnterWorktree", "ExitWorktree"}}
+	m.cfg = Config{Roots: []string{m.repo}, StateDir: filepath.Join(home, "state"), Asker: m.o, TrustWorkspace: true,
+		With: []string{"EnterWorktree", "ExitWorktree"}}
 	for _, f := range change {
 		f(&m.cfg)
 	}
@@ -57,7 +58,8 @@ func git(t *testing.T, dir, script string) string {
 	t.Helper()
 	cmd := exec.Command("sh", "-ec", script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t")
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=t",
+		"GIT_AUTHOR_EMAIL=t", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, out)
@@ -124,7 +126,8 @@ func TestWorktreeOfConversation(t *testing.T) {
 	}
 	m.refused("one", "EnterWorktree", `{}`, "already")
 	m.refused("one", "Write", `{"file_path":"`+filepath.ToSlash(m.repo)+`/x.txt","content":"x"}`, "can only be read")
-	if text := m.must("one", "Read", `{"file_path":"`+filepath.ToSlash(m.repo)+`/sub/b.txt"}`); !strings.Contains(text, "more") {
+	if text := m.must("one", "Read", `{"file_path":"`+filepath.ToSlash(m.repo)+
+		`/sub/b.txt"}`); !strings.Contains(text, "more") {
 		t.Errorf("the checkout cannot be read: %s", text)
 	}
 	if text := m.must("one", "Glob", `{"pattern":"*.txt"}`); strings.Contains(text, "two.txt") {
@@ -192,7 +195,8 @@ func TestWorktreeDiscard(t *testing.T) {
 	m.o.absent, m.o.answer = false, Answer{Decision: AllowOnce}
 	text := m.must("one", "ExitWorktree", `{"keep":false}`)
 	_, commit, _ := strings.Cut(text, "git branch NAME ")
-	if got := git(t, m.repo, "git branch --list 'toolhost/*'; git show "+strings.Fields(commit)[0]+":n.txt"); got != "n" {
+	if got := git(t, m.repo, "git branch --list 'toolhost/*'; git show "+strings.Fields(commit)[0]+
+		":n.txt"); got != "n" {
 		t.Errorf("afterwards: %s", got)
 	}
 }
@@ -211,7 +215,8 @@ func TestWorktreeAfterRestart(t *testing.T) {
 	m.must("one", "Write", `{"file_path":"m.txt","content":"m"}`)
 	m.must("two", "Write", `{"file_path":"t.txt","content":"t"}`)
 	m.must("three", "Write", `{"file_path":"three.txt","content":"3"}`)
-	if got := git(t, tree, "ls; git status --porcelain"); got != "a.txt\nm.txt\nn.txt\nsub\n?? m.txt" || m.tree("one") != tree {
+	if got := git(t, tree, "ls; git status --porcelain"); got != "a.txt\nm.txt\nn.txt\nsub\n?? m.txt" ||
+		m.tree("one") != tree {
 		t.Errorf("the worktree: %s", got)
 	}
 	if got := git(t, m.repo, "git status --porcelain"); got != "?? three.txt" {
@@ -255,7 +260,8 @@ func TestWorktreeRules(t *testing.T) {
 		t.Errorf("%d questions", len(m.o.asked))
 	}
 	m.refused("one", "Write", `{"file_path":".claude/settings.local.json","content":"{}"}`, "ermission settings")
-	loose, _ := json.Marshal(map[string]any{"permissions": map[string]any{"allow": []string{"Edit", "Bash"}, "defaultMode": "bypassPermissions"}})
+	loose, _ := json.Marshal(map[string]any{"permissions": map[string]any{"allow": []string{"Edit", "Bash"},
+		"defaultMode": "bypassPermissions"}})
 	writeFile(t, filepath.Join(tree, ".claude", "settings.local.json"), string(loose)) // as a merge could bring it
 	m.refused("one", "Write", `{"file_path":"other.txt","content":"x"}`, "")
 }
@@ -265,7 +271,8 @@ func TestWorktreeCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short")
 	}
-	m := openMover(t, map[string]string{".claude/settings.json": `{"permissions":{"deny":["Read(*.key)"]}}`, "sub/x.key": "k3y\n"})
+	m := openMover(t, map[string]string{".claude/settings.json": `{"permissions":{"deny":["Read(*.key)"]}}`,
+		"sub/x.key": "k3y\n"})
 	if held := m.h.policies.of(LocalPrincipal).Commands().Containment(); !held.Denies {
 		t.Skip("commands are not contained on this machine: " + held.Why)
 	}
@@ -289,11 +296,13 @@ func TestWorktreeCommands(t *testing.T) {
 		"git --git-dir=" + repo + "/.git branch evil", "python3 -c \"open('" + repo + "/a.txt','a').write('x')\"", "rm -rf " + repo, "mv " + repo + " " + repo + ".x",
 		"git worktree move . " + repo + "/w", "git worktree add " + repo + "/w", "ln -sfn " + repo + " l && echo x >> l/a.txt",
 	} {
-		if text, isError := run("one", command); !isError && git(t, repo, "find . -type f ! -path './.git/objects/*' | sort | xargs sha256sum") != before {
+		if text, isError := run("one", command); !isError &&
+			git(t, repo, "find . -type f ! -path './.git/objects/*' | sort | xargs sha256sum") != before {
 			t.Errorf("%s: %s", command, text)
 		}
 	}
-	if text, _ := run("one", "cat "+repo+"/sub/x.key sub/x.key; grep -r k3y "+repo+" . ; python3 -c \"print(open('"+repo+"/sub/x.key').read())\""); strings.Contains(text, "k3y") {
+	if text, _ := run("one", "cat "+repo+"/sub/x.key sub/x.key; grep -r k3y "+repo+" . ; python3 -c \"print(open('"+
+		repo+"/sub/x.key').read())\""); strings.Contains(text, "k3y") {
 		t.Errorf("a denied file was read: %s", text)
 	}
 	if after := git(t, repo, "find . -type f ! -path './.git/objects/*' | sort | xargs sha256sum"); after != before {

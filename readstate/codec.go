@@ -54,7 +54,8 @@ func encode(files map[string]record) ([]byte, error) {
 			continue
 		}
 		v := r.version
-		f := savedFile{Path: path, Size: v.Size, Dev: v.Dev, Inode: v.Inode, Charset: v.Charset, Whole: r.whole, Seen: r.seen, Gone: r.gone, Elsewhere: r.elsewhere, Excerpt: r.excerpt}
+		f := savedFile{Path: path, Size: v.Size, Dev: v.Dev, Inode: v.Inode, Charset: v.Charset, Whole: r.whole,
+			Seen: r.seen, Gone: r.gone, Elsewhere: r.elsewhere, Excerpt: r.excerpt}
 		f.ModSec, f.ModNsec = v.ModTime.Unix(), int64(v.ModTime.Nanosecond())
 		if !v.ChangeTime.IsZero() {
 			f.ChangeSec, f.ChangeNsec = v.ChangeTime.Unix(), int64(v.ChangeTime.Nanosecond())

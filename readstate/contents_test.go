@@ -47,7 +47,8 @@ func TestContentsLetGo(t *testing.T) {
 			t.Errorf("%s is found as %q", want.text, got)
 		}
 	}
-	if c.put([]byte("eeee")) != nil || c.put() != nil || c.bytes != 4 || c.byUse.Len() != 2 || len(c.byQuick) != 2 || len(c.byHash) != 2 {
+	if c.put([]byte("eeee")) != nil || c.put() != nil || c.bytes != 4 || c.byUse.Len() != 2 || len(c.byQuick) != 2 ||
+		len(c.byHash) != 2 {
 		t.Errorf("%d bytes of %d, %d by quick, %d by hash", c.bytes, c.byUse.Len(), len(c.byQuick), len(c.byHash))
 	}
 }
@@ -134,8 +135,10 @@ func TestContentsReplaced(t *testing.T) {
 					t.Errorf("%q is found by its hash", s.text)
 				}
 			}
-			if c.bytes != size || c.byUse.Len() != len(test.want) || len(c.byQuick) != len(test.want) || len(c.byHash) > len(test.want) {
-				t.Errorf("%d bytes of %d, %d by quick, %d by hash; want %q", c.bytes, c.byUse.Len(), len(c.byQuick), len(c.byHash), test.want)
+			if c.bytes != size || c.byUse.Len() != len(test.want) || len(c.byQuick) != len(test.want) ||
+				len(c.byHash) > len(test.want) {
+				t.Errorf("%d bytes of %d, %d by quick, %d by hash; want %q", c.bytes, c.byUse.Len(), len(c.byQuick),
+					len(c.byHash), test.want)
 			}
 		})
 	}
@@ -148,7 +151,8 @@ func TestContentsReplacedWhileLookedAt(t *testing.T) {
 	scope.MarkRead("/f", version{}, []byte("one"))
 	was := store.enter("", false).files["/f"]
 	scope.MarkRead("/f", version{}, []byte("two"))
-	if st := scope.compare(was, []byte("one")); st.State != Current || string(st.Old) != "one" || st.Hash != HashOf([]byte("one")) {
+	if st := scope.compare(was, []byte("one")); st.State != Current || string(st.Old) != "one" ||
+		st.Hash != HashOf([]byte("one")) {
 		t.Errorf("%+v, want what was seen", st)
 	}
 	if len(store.kept.byHash) != 0 {

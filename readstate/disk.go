@@ -88,7 +88,8 @@ func (d *disk) load(key string) (map[string]record, error) {
 	}
 	if errors.Is(err, errCorrupt) {
 		aside, asideErr := statedir.SetAside(filepath.Join(d.dir, name))
-		d.logger.Warn("read state set aside; its files count as not read", "file", aside, "error", errors.Join(err, asideErr))
+		d.logger.Warn("read state set aside; its files count as not read", "file", aside, "error",
+			errors.Join(err, asideErr))
 		return nil, nil
 	}
 	return files, err

@@ -35,7 +35,8 @@ func TestExactScopesSurviveARestart(t *testing.T) {
 	if st := check(t, second.Scope("exact", true), path); st.State != Current || !st.Whole {
 		t.Errorf("exact scope: %+v, want current and whole", st)
 	}
-	if st := check(t, second.Scope("pages", true), path); st.State != Current || len(st.Parts) != 2 || !st.Covers(1, 2) {
+	if st := check(t, second.Scope("pages", true), path); st.State != Current || len(st.Parts) != 2 ||
+		!st.Covers(1, 2) {
 		t.Errorf("pages: %+v, want current with 2 pages", st)
 	}
 	if st := check(t, second.Scope("shared", false), path); st.State != Unread {
@@ -91,7 +92,8 @@ func TestDirIsMadePrivate(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "", noon)
-	for name, dir := range map[string]string{"relative": "state", "a file": file, "below a file": filepath.Join(file, "state")} {
+	for name, dir := range map[string]string{"relative": "state", "a file": file,
+		"below a file": filepath.Join(file, "state")} {
 		if _, err := Open(Config{Dir: dir}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -383,17 +385,20 @@ func genRecords() *rapid.Generator[map[string]record] {
 	})
 	part := rapid.Custom(func(t *rapid.T) Part {
 		start := rapid.Int64Range(0, 1<<40).Draw(t, "start")
-		return Part{rapid.Int().Draw(t, "line"), rapid.Int().Draw(t, "lines"), start, start + rapid.Int64Range(0, 1<<20).Draw(t, "length"), hash.Draw(t, "part")}
+		return Part{rapid.Int().Draw(t, "line"), rapid.Int().Draw(t, "lines"), start,
+			start + rapid.Int64Range(0, 1<<20).Draw(t, "length"), hash.Draw(t, "part")}
 	})
 	rec := rapid.Custom(func(t *rapid.T) record {
-		r := record{seen: time.Unix(0, rapid.Int64Range(0, 1<<62).Draw(t, "seen")).UTC(), gone: rapid.Bool().Draw(t, "gone")}
+		r := record{seen: time.Unix(0, rapid.Int64Range(0, 1<<62).Draw(t, "seen")).UTC(),
+			gone: rapid.Bool().Draw(t, "gone")}
 		if r.gone {
 			return r
 		}
 		r.version = version{
-			Size:    rapid.Int64().Draw(t, "size"),
-			ModTime: time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999_999_999).Draw(t, "nsec")),
-			Dev:     rapid.Uint64().Draw(t, "dev"), Inode: rapid.Uint64().Draw(t, "inode"),
+			Size: rapid.Int64().Draw(t, "size"),
+			ModTime: time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"),
+				rapid.Int64Range(0, 999_999_999).Draw(t, "nsec")),
+			Dev: rapid.Uint64().Draw(t, "dev"), Inode: rapid.Uint64().Draw(t, "inode"),
 			Charset: rapid.SampledFrom([]string{"", "koi8-r"}).Draw(t, "charset"),
 		}
 		if r.whole = rapid.Bool().Draw(t, "whole"); r.whole {
@@ -431,7 +436,8 @@ func TestCodecRoundTrip(t *testing.T) {
 }
 
 func TestPathsThatAreNotUTF8StayInMemory(t *testing.T) {
-	data, err := encode(map[string]record{"/\xff": {whole: true, version: version{Hashed: true}}, "/ok": {whole: true, version: version{Hashed: true}}})
+	data, err := encode(map[string]record{"/\xff": {whole: true, version: version{Hashed: true}},
+		"/ok": {whole: true, version: version{Hashed: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,12 +78,14 @@ func TestCheck(t *testing.T) {
 		{name: "pages, appended", saw: sawPages, change: rewrite(fiveLines+"six\n", later), want: want{State: Current, Parts: 2}},
 		{name: "pages, changed between", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "three", "THREE", 1), later), want: want{State: Current, Parts: 2}},
 		{
-			name: "pages, one changed", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "four", "FOUR", 1), noon),
-			want: want{State: stale, Parts: 1, Changed: []string{"four\n"}},
+			name: "pages, one changed", saw: sawPages,
+			change: rewrite(strings.Replace(fiveLines, "four", "FOUR", 1), noon),
+			want:   want{State: stale, Parts: 1, Changed: []string{"four\n"}},
 		},
 		{
-			name: "pages, one moved", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "three", "3", 1), later),
-			want: want{State: stale, Parts: 1, Changed: []string{"four\n"}},
+			name: "pages, one moved", saw: sawPages,
+			change: rewrite(strings.Replace(fiveLines, "three", "3", 1), later),
+			want:   want{State: stale, Parts: 1, Changed: []string{"four\n"}},
 		},
 		{
 			name: "pages, cut short", saw: sawPages, change: rewrite("one\ntwo\nth", later),
@@ -295,7 +297,8 @@ func TestExcerpt(t *testing.T) {
 		{"all of it", func() { sawWhole(sc, "/f", version{}) }, false}, {"an excerpt after that", excerpt, false},
 	} {
 		step.do()
-		if st := sc.Check("/f", nil, []byte(fiveLines)); st.State != Current || !st.Covers(2, 2) || st.Excerpt != step.want {
+		if st := sc.Check("/f", nil, []byte(fiveLines)); st.State != Current || !st.Covers(2, 2) ||
+			st.Excerpt != step.want {
 			t.Errorf("%s: %+v, want Excerpt %v", step.name, st, step.want)
 		}
 	}
@@ -310,7 +313,8 @@ func TestScopesAreApart(t *testing.T) {
 }
 
 func TestCovers(t *testing.T) {
-	pages := []Part{{FirstLine: 10, Lines: 5}, {FirstLine: 1, Lines: 3}, {FirstLine: 4, Lines: 2}, {FirstLine: 12, Lines: 10}}
+	pages := []Part{{FirstLine: 10, Lines: 5}, {FirstLine: 1, Lines: 3}, {FirstLine: 4, Lines: 2},
+		{FirstLine: 12, Lines: 10}}
 	tests := []struct {
 		name        string
 		st          Status

@@ -31,7 +31,8 @@ func TestDiskFull(t *testing.T) {
 	before := everything(t, dir)
 
 	got, err := sh.Fit(text, 1000)
-	if !errors.Is(err, syscall.ENOSPC) || !got.Cut || got.Path != "" || !strings.Contains(got.Text, "not kept: no space left on device") {
+	if !errors.Is(err, syscall.ENOSPC) || !got.Cut || got.Path != "" ||
+		!strings.Contains(got.Text, "not kept: no space left on device") {
 		t.Errorf("Fit: %q, %v, want it cut and said that the disk is full", got.Text, err)
 	}
 	for _, path := range everything(t, dir) {
@@ -57,7 +58,8 @@ func TestDiskFull(t *testing.T) {
 	if data, err := os.ReadFile(k.Path); err != nil || string(data) != text[:k.Stored] {
 		t.Errorf("in the file: %d bytes, %v, want the first %d", len(data), err, k.Stored)
 	}
-	if fitted := sh.FitKept(text[:4000], text[len(text)-4000:], k, 1000); !strings.Contains(fitted.Text, "bytes are kept (no space left on device) in ") {
+	if fitted := sh.FitKept(text[:4000], text[len(text)-4000:], k, 1000); !strings.Contains(fitted.Text,
+		"bytes are kept (no space left on device) in ") {
 		t.Errorf("FitKept: %q does not say it", fitted.Text)
 	}
 	if err := f.Discard(); err != nil {

@@ -251,7 +251,8 @@ func (f *file) put(p []byte) {
 	n, err := f.share(p)
 	if n < len(p) && err == nil {
 		// Other results have grown since room was made. This happens once for each file: later writes are only counted.
-		if err = f.rootDir.makeRoom(f.dir, f.usage, cfg, remains{cfg.Quota - (cfg.MaxOne - f.kept.Stored), maxResults}); err == nil {
+		if err = f.rootDir.makeRoom(f.dir, f.usage, cfg,
+			remains{cfg.Quota - (cfg.MaxOne - f.kept.Stored), maxResults}); err == nil {
 			var more int
 			more, err = f.share(p[n:])
 			n += more

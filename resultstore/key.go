@@ -44,7 +44,8 @@ func (h *rootDir) loadKey(cfg Config) error {
 		if err := h.root.Rename(keyName, oddName); err != nil {
 			return err
 		}
-		cfg.Log.Warn("the key of kept results was damaged and was replaced", "by its copy", twin != nil, "directory", h.dir)
+		cfg.Log.Warn("the key of kept results was damaged and was replaced", "by its copy", twin != nil,
+			"directory", h.dir)
 	}
 	return errors.Join(h.replaceFile(keyName, h.key), h.replaceFile(copyName, withSum(h.key)))
 }
@@ -75,7 +76,8 @@ func (h *rootDir) copiedKey() []byte {
 		return nil
 	}
 	raw, err := h.root.ReadFile(copyName)
-	if err != nil || len(raw) != keyLength+sha256.Size || !bytes.Equal(raw, withSum(raw[:keyLength])) || isBlank(raw[:keyLength]) {
+	if err != nil || len(raw) != keyLength+sha256.Size || !bytes.Equal(raw, withSum(raw[:keyLength])) ||
+		isBlank(raw[:keyLength]) {
 		return nil
 	}
 	return raw[:keyLength]

@@ -107,7 +107,8 @@ func TestQuotaOfYoungAndUnfinished(t *testing.T) {
 		t.Errorf("no room left: %v, want errQuota", err)
 	}
 	got, err := sh.Fit(numbered(1, 100), 50)
-	if !errors.Is(err, errQuota) || !got.Cut || got.Path != "" || !strings.Contains(got.Text, "not kept: "+errQuota.Error()) {
+	if !errors.Is(err, errQuota) || !got.Cut || got.Path != "" ||
+		!strings.Contains(got.Text, "not kept: "+errQuota.Error()) {
 		t.Errorf("Fit: %+v, %v, want it cut, not kept, and said", got, err)
 	}
 	if !exists(unfinished.Path()) || !exists(partly.Path()) {
@@ -139,7 +140,8 @@ func TestAge(t *testing.T) {
 	}
 	second := open(t, Config{Dir: dir})
 	if exists(old) || exists(last) || !exists(fresh) {
-		t.Errorf("at Open: old %v, last %v, fresh %v, want only the fresh one", exists(old), exists(last), exists(fresh))
+		t.Errorf("at Open: old %v, last %v, fresh %v, want only the fresh one", exists(old), exists(last),
+			exists(fresh))
 	}
 	makeOlder(t, fresh, 8*24*time.Hour)
 	keep(t, second.For("p"), 1, 0)

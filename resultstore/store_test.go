@@ -42,7 +42,8 @@ func TestDirectories(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	for path, want := range map[string]os.FileMode{dir: 0o700, alice.Dir(): 0o700, path: 0o600, filepath.Join(dir, keyName): 0o600, filepath.Join(dir, openName): 0o700} {
+	for path, want := range map[string]os.FileMode{dir: 0o700, alice.Dir(): 0o700, path: 0o600,
+		filepath.Join(dir, keyName): 0o600, filepath.Join(dir, openName): 0o700} {
 		info, err := os.Stat(path)
 		if err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v, want mode %v", path, info, err, want)
@@ -83,7 +84,10 @@ func TestFile(t *testing.T) {
 			t.Errorf("Write(%q) = %d, %v", text, n, err)
 		}
 		want.Path = f.Path()
-		if diff := cmp.Diff(want, f.Kept(), cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) })); diff != "" {
+		if diff := cmp.Diff(want, f.Kept(), cmp.Comparer(func(a,
+			b error) bool {
+			return errors.Is(a, b)
+		})); diff != "" {
 			t.Errorf("after %q (-want +got)\n%s", text, diff)
 		}
 	}
@@ -142,7 +146,8 @@ func TestNothingUnfinishedStays(t *testing.T) {
 // TestForeignFilesStay opens a directory that was configured by mistake.
 func TestForeignFilesStay(t *testing.T) {
 	dir := t.TempDir()
-	names := []string{"letter.txt", "project/main.go", "project/a-" + strings.Repeat("A", 26) + ".txt", strings.Repeat("0a", 16) + "/notes.txt", "open/letter.txt"}
+	names := []string{"letter.txt", "project/main.go", "project/a-" + strings.Repeat("A", 26) + ".txt",
+		strings.Repeat("0a", 16) + "/notes.txt", "open/letter.txt"}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -194,9 +199,11 @@ func TestKilledProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exists(unfinished) || !exists(finished) {
-		t.Errorf("after the kill: unfinished %v, finished %v, want only the finished one", exists(unfinished), exists(finished))
+		t.Errorf("after the kill: unfinished %v, finished %v, want only the finished one", exists(unfinished),
+			exists(finished))
 	}
-	want := []string{filepath.Base(filepath.Dir(finished)), filepath.Join(filepath.Base(filepath.Dir(finished)), filepath.Base(finished))}
+	want := []string{filepath.Base(filepath.Dir(finished)),
+		filepath.Join(filepath.Base(filepath.Dir(finished)), filepath.Base(finished))}
 	if diff := cmp.Diff(want, everything(t, dir)); diff != "" {
 		t.Errorf("left (-want +got)\n%s", diff)
 	}
@@ -207,7 +214,8 @@ func TestWhatCannotBeRecovered(t *testing.T) {
 	dir := t.TempDir()
 	own, name := strings.Repeat("0a", 16), "bash-"+strings.Repeat("A", 26)+".txt"
 	mark := filepath.Join(dir, openName, "DEAD", own+"."+name)
-	for _, path := range []string{filepath.Join(dir, own, name, "x"), mark, filepath.Join(dir, openName, "DEAD"+lockMark)} {
+	for _, path := range []string{filepath.Join(dir, own, name, "x"), mark,
+		filepath.Join(dir, openName, "DEAD"+lockMark)} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +351,8 @@ func TestErrorsNameTheirFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := open(t, Config{Dir: dir}).For("p").Fit(numbered(1, 10_000), 100); err == nil || !strings.Contains(err.Error(), filepath.Join(real, blocked)) {
+		if _, err := open(t, Config{Dir: dir}).For("p").Fit(numbered(1, 10_000), 100); err == nil ||
+			!strings.Contains(err.Error(), filepath.Join(real, blocked)) {
 			t.Errorf("a link in the place of %s: %v", blocked, err)
 		}
 	}
@@ -391,7 +400,8 @@ func TestDamagedKey(t *testing.T) {
 					t.Errorf("%s of %s, both: %v: %q, before %q", name, first, both, after, before)
 				}
 				told := (first == keyName || both) && name != "removed" && !(both && name == "flipped")
-				if _, err := os.Stat(filepath.Join(dir, DamagedKey)); (err == nil) != told || strings.Contains(log.String(), "damaged") != told {
+				if _, err := os.Stat(filepath.Join(dir, DamagedKey)); (err == nil) != told ||
+					strings.Contains(log.String(), "damaged") != told {
 					t.Errorf("%s of %s, both: %v: set aside: %v, log %q", name, first, both, err, &log)
 				}
 				if again := open(t, Config{Dir: dir}).For("p").Dir(); again != after {
@@ -414,7 +424,8 @@ func TestWithoutDirectory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sh := open(t, Config{Dir: tt.dir}).For("p")
 			got, err := sh.Fit(numbered(1, 100), 100)
-			if err == nil || !got.Cut || got.Path != "" || !regexp.MustCompile(`The whole was not kept: .*`+tt.want).MatchString(got.Text) {
+			if err == nil || !got.Cut || got.Path != "" ||
+				!regexp.MustCompile(`The whole was not kept: .*`+tt.want).MatchString(got.Text) {
 				t.Errorf("%+v, %v, want it cut and said why it is not kept", got, err)
 			}
 			if sh.Dir() != "" {

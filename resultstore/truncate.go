@@ -57,7 +57,8 @@ func (sh *PrincipalStore) keep(text string, whole kept) (kept, error) {
 func (f *file) writeText(text string) error {
 	// In pieces, so that no second copy of a large text is made; the wrapper hides the reader's WriteTo, which makes one.
 	_, err := io.Copy(counted{f}, struct{ io.Reader }{strings.NewReader(text)})
-	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, errTooLarge) && !errors.Is(kept.Err, errQuota) {
+	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, errTooLarge) &&
+		!errors.Is(kept.Err, errQuota) {
 		err = errors.Join(kept.Err, f.Discard()) // on a full disk half a result is useless
 	}
 	return errors.Join(err, f.Close())
@@ -138,7 +139,8 @@ func cut(head, tail string, kept kept, limit int) fitted {
 	if limit <= 0 {
 		limit = math.MaxInt32 // all of head and tail
 	}
-	longest := notice(kept, elision{afterBytes: kept.Bytes, afterLines: kept.Lines, lines: kept.Lines, bytes: kept.Bytes, insideLine: true, lineShown: limit})
+	longest := notice(kept, elision{afterBytes: kept.Bytes, afterLines: kept.Lines, lines: kept.Lines,
+		bytes: kept.Bytes, insideLine: true, lineShown: limit})
 	budget := max(limit-utf8.RuneCountInString(longest), limit/2)
 	tail = lastLines(tail, budget/2)
 	head = firstLines(head, budget-utf8.RuneCountInString(tail))
@@ -271,7 +273,8 @@ func notice(kept kept, g elision) string {
 	if g.lineShown > longLine {
 		next = "Bash " + arguments(bashCall{fmt.Sprintf("tail -c +%d %s | head -c 20000", g.afterBytes+1, quoted(kept.Path))})
 	}
-	fmt.Fprintf(&b, " in %s. Next part: %s. To search it: Grep %s.]\n", kept.Path, next, arguments(grepCall{"…", kept.Path}))
+	fmt.Fprintf(&b, " in %s. Next part: %s. To search it: Grep %s.]\n", kept.Path, next,
+		arguments(grepCall{"…", kept.Path}))
 	return b.String()
 }
 

@@ -72,7 +72,8 @@ func TestFitShows(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			kept := kept{Path: "PATH", Bytes: int64(len(tt.text)), Lines: countLines(tt.text), Stored: int64(len(tt.text))}
+			kept := kept{Path: "PATH", Bytes: int64(len(tt.text)), Lines: countLines(tt.text),
+				Stored: int64(len(tt.text))}
 			got := open(t, Config{}).For("p").FitKept(tt.text, "", kept, tt.limit)
 			if diff := cmp.Diff(tt.want, got.Text); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
@@ -101,7 +102,8 @@ func checkFitted(t interface {
 	var head, tail, notice string
 	for _, at := range places { // the text itself may hold something like a notice
 		for _, from := range []int{at[0], at[0] + 1} {
-			if h, n := got.Text[:from], got.Text[at[1]:]; !ok && strings.HasPrefix(text, h) && strings.HasSuffix(text, n) && len(h)+len(n) < len(text) {
+			if h, n := got.Text[:from], got.Text[at[1]:]; !ok && strings.HasPrefix(text, h) &&
+				strings.HasSuffix(text, n) && len(h)+len(n) < len(text) {
 				ok, head, tail, notice = true, h, n, got.Text[from:at[1]]
 			}
 		}
@@ -109,7 +111,8 @@ func checkFitted(t interface {
 	if !ok {
 		t.Fatalf("what is shown of %q is not its head and tail:\n%s", text, got.Text)
 	}
-	if runes, most := utf8.RuneCountInString(got.Text), max(limit, limit/2+utf8.RuneCountInString(notice)+40); runes > most {
+	if runes, most := utf8.RuneCountInString(got.Text), max(limit,
+		limit/2+utf8.RuneCountInString(notice)+40); runes > most {
 		t.Fatalf("%d characters at a limit of %d, notice %d", runes, limit, utf8.RuneCountInString(notice))
 	}
 	if h, n := utf8.RuneCountInString(head), utf8.RuneCountInString(tail); h+n >= 12 && 3*n < h+n-3 {
@@ -297,7 +300,8 @@ func TestTooLargeToKeep(t *testing.T) {
 }
 
 func BenchmarkFit(b *testing.B) {
-	for name, text := range map[string]string{"10 MB": strings.Repeat(numbered(1, 1000), 10<<20/8893), "10 MB in one line": strings.Repeat("x", 10<<20)} {
+	for name, text := range map[string]string{"10 MB": strings.Repeat(numbered(1, 1000), 10<<20/8893),
+		"10 MB in one line": strings.Repeat("x", 10<<20)} {
 		b.Run(name, func(b *testing.B) {
 			sh := open(b, Config{Dir: b.TempDir()}).For("p")
 			b.SetBytes(int64(len(text)))
@@ -317,7 +321,8 @@ func BenchmarkFit(b *testing.B) {
 // TestRunes compares the ways to count characters, which look at several bytes at once, with the plain one.
 func TestRunes(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	pieces := []string{"a", "plain text", "ä", "漢字", "🙂", "\xff", "\xe6\xbc", "\n", "a longer run of ASCII in between\n"}
+	pieces := []string{"a", "plain text", "ä", "漢字", "🙂", "\xff", "\xe6\xbc", "\n",
+		"a longer run of ASCII in between\n"}
 	for range 5_000 {
 		var text string
 		for range r.IntN(8) {

@@ -23,7 +23,8 @@ var (
 		`01`, `-`, `-01`, `1.`, `1e`, `1e+`, `1.e1`, `1.5.5`, `1e1.5`, `-.5`, `--1`, `1-`, `+1`, `.5`, `1e400`, `1e-400`, `1e0000000001`, strings.Repeat("9", 400), strings.Repeat("9", 200) + "e99", "0." + strings.Repeat("9", 400), `0x1`, `1a`, `tru`, `truex`, `nulls`, `nul`, `"`, `"\"`, `"\x"`, `"\u12"`,
 		`"\u12g4"`, `"\uD800"`, `"\u0000"`, "\"\n\"", "\"a\x00\"", "\"\x1f1234567\"", "\"1234567\x1f\"", "\"\xff\"", "\"\x80abcdefghi\"",
 		`{"a":1,"a":2}`, `{"\u0061":1}`, `{"ü":1}`, `{"a\n":1}`, `"a"b`, `"a" "b"`, "\ufeff{}", "\u00a0{}", strings.Repeat("[", 2000) + strings.Repeat("]", 2000),
-		strings.Repeat(`{"a":`, 999) + "1" + strings.Repeat("}", 999), strings.Repeat("[", 1001) + strings.Repeat("]", 1001),
+		strings.Repeat(`{"a":`, 999) + "1" + strings.Repeat("}", 999),
+		strings.Repeat("[", 1001) + strings.Repeat("]", 1001),
 	}
 )
 
@@ -46,7 +47,8 @@ func TestOddIsNoOther(t *testing.T) {
 func TestStringsByLength(t *testing.T) {
 	for n := range 20 {
 		for at := range n {
-			for _, c := range []string{"\n", `"`, `\`, `\n`, `\"`, `\u0041`, "\x1f", " ", "!", "#", "[", "]", "\x7f", "\x80", "\xff", "ü"} {
+			for _, c := range []string{"\n", `"`, `\`, `\n`, `\"`, `\u0041`, "\x1f", " ", "!", "#", "[", "]", "\x7f",
+				"\x80", "\xff", "ü"} {
 				check(t, []byte(`"`+strings.Repeat("x", at)+c+strings.Repeat("y", n-at)+`"`))
 			}
 		}

@@ -34,7 +34,9 @@ func (f *installFlags) adoptServers(cmd *cobra.Command, client clients.Client, r
 	if r.DryRun {
 		would = "would be "
 	}
-	_, err = fmt.Fprintf(w, "%s: %smoved from %s to %s\n\n%s\n", sanitized(strings.Join(slices.Sorted(maps.Keys(adopted.Entries)), ", ")), would, sanitized(report.File), sanitized(into), mcpserver.Sanitize(report.Diff))
+	_, err = fmt.Fprintf(w, "%s: %smoved from %s to %s\n\n%s\n",
+		sanitized(strings.Join(slices.Sorted(maps.Keys(adopted.Entries)),
+			", ")), would, sanitized(report.File), sanitized(into), mcpserver.Sanitize(report.Diff))
 	return err
 }
 
@@ -52,6 +54,7 @@ func (f *installFlags) giveServersBack(cmd *cobra.Command, client clients.Client
 	if r.DryRun {
 		would = "would be "
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %sput back into %s\n", sanitized(strings.Join(slices.Sorted(maps.Keys(adopted.Entries)), ", ")), would, sanitized(report.File))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %sput back into %s\n",
+		sanitized(strings.Join(slices.Sorted(maps.Keys(adopted.Entries)), ", ")), would, sanitized(report.File))
 	return err
 }

@@ -52,7 +52,8 @@ func agentListCommand() *cobra.Command {
 			}
 			out := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			for _, k := range list {
-				fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", k.Kept.Local().Format("2006-01-02 15:04"), sanitized(cmp.Or(k.Branch, k.Name)), sanitized(k.Source), sanitized(k.Tree))
+				fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", k.Kept.Local().Format("2006-01-02 15:04"),
+					sanitized(cmp.Or(k.Branch, k.Name)), sanitized(k.Source), sanitized(k.Tree))
 			}
 			return out.Flush()
 		},

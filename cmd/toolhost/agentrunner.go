@@ -55,7 +55,8 @@ func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
 	case err == nil && client.Runs != nil && client.Runs.Agent != nil && len(r.Args) == 0:
 		run = *client.Runs
 		how := run.Agent
-		r.Name, r.Command, r.Args, r.Parse = client.Program, cmp.Or(r.Command, client.Program), how.Args, cmp.Or(r.Parse, how.Parse)
+		r.Name, r.Command, r.Args, r.Parse = client.Program, cmp.Or(r.Command,
+			client.Program), how.Args, cmp.Or(r.Parse, how.Parse)
 		if r.Model == nil {
 			r.Model = how.Model
 		}
@@ -80,7 +81,8 @@ func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
 				known = append(known, c.Program)
 			}
 		}
-		return nil, fmt.Errorf("%q is not a runner: expected %s, or an object with command and args", text, strings.Join(known, ", "))
+		return nil, fmt.Errorf("%q is not a runner: expected %s, or an object with command and args", text,
+			strings.Join(known, ", "))
 	}
 	run.Hosts = slices.Concat(run.Hosts, r.Hosts)
 	for _, dir := range r.Config {
@@ -102,7 +104,8 @@ func agentCell(host *mcpserver.Host, into *builtin.Env, client *clients.Client, 
 	roots := host.Operator().Roots()
 	state := filepath.Join(runState(host.Operator().StateDir(), client.Name), "agents")
 	removeOldLayers(state)
-	known := &runClient{name: client.Name, env: env, client: client, needs: client.Runs.OnPlatform(env), state: filepath.Join(state, spec.Agent.ID), alone: true}
+	known := &runClient{name: client.Name, env: env, client: client, needs: client.Runs.OnPlatform(env),
+		state: filepath.Join(state, spec.Agent.ID), alone: true}
 	if spec.Hosts, spec.Ports, err = splitHosts(known.hosts()); err != nil {
 		return err
 	}

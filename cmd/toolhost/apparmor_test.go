@@ -67,7 +67,8 @@ func TestInstallAppArmor(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := f.file(t)
-	if want := "\n" + `@{toolhost} = "/home/me/.nvm/v1/my \"tools\"\, \{a\}/toolhost"` + "\n"; !strings.Contains(first, want) || strings.Contains(first, "/usr/bin") {
+	if want := "\n" + `@{toolhost} = "/home/me/.nvm/v1/my \"tools\"\, \{a\}/toolhost"` +
+		"\n"; !strings.Contains(first, want) || strings.Contains(first, "/usr/bin") {
 		t.Errorf("got\n%s\nwant%s", first, want)
 	}
 	if len(f.loaded) != 1 || f.loaded[0] != first {
@@ -99,7 +100,8 @@ func TestInstallAppArmor(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.program = "/opt/third/toolhost"
-	if err := f.install(&out); err != nil || strings.Contains(f.file(t), "nvm") || !strings.Contains(f.file(t), "/opt/other/") {
+	if err := f.install(&out); err != nil || strings.Contains(f.file(t), "nvm") ||
+		!strings.Contains(f.file(t), "/opt/other/") {
 		t.Errorf("%v\n%s", err, f.file(t))
 	}
 }
@@ -113,7 +115,8 @@ func TestInstallAppArmorPackage(t *testing.T) {
 		f := newFakeAppArmor(t, program)
 		f.put(t, apparmorFile, shipped)
 		var out bytes.Buffer
-		if err := f.install(&out); err != nil || !strings.Contains(f.file(t), "@{toolhost} = /usr/bin/toolhost ") || strings.Contains(f.file(t), `"`+program+`"`) != added {
+		if err := f.install(&out); err != nil || !strings.Contains(f.file(t), "@{toolhost} = /usr/bin/toolhost ") ||
+			strings.Contains(f.file(t), `"`+program+`"`) != added {
 			t.Errorf("%s: %v\n%s", program, err, f.file(t))
 		}
 		if len(f.loaded) != 1 || f.loaded[0] != f.file(t) {

@@ -26,11 +26,14 @@ type authFlags struct {
 const prefixFlag = "oauth-scope-prefix"
 
 func (f *authFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.tokenFile, "token-file", "", "the `FILE` that holds the bearer token with every right (default: one is made and kept in the state directory; with --oauth-issuer: none)")
+	flags.StringVar(&f.tokenFile, "token-file", "",
+		"the `FILE` that holds the bearer token with every right (default: one is made and kept in the state directory; with --oauth-issuer: none)")
 	addTokens(flags, &f.tokens)
 	flags.StringVar(&f.issuer, "oauth-issuer", "", "take access tokens of the authorization server at this `URL`")
-	flags.StringVar(&f.audience, "oauth-audience", "", "the `AUDIENCE` that access tokens must be for: best the address of the endpoint, such as https://tools.example.com/mcp")
-	flags.StringVar(&f.scopePrefix, prefixFlag, "", "the `PREFIX` of the scopes read, write and exec, such as \"toolhost:\"")
+	flags.StringVar(&f.audience, "oauth-audience", "",
+		"the `AUDIENCE` that access tokens must be for: best the address of the endpoint, such as https://tools.example.com/mcp")
+	flags.StringVar(&f.scopePrefix, prefixFlag, "",
+		"the `PREFIX` of the scopes read, write and exec, such as \"toolhost:\"")
 }
 
 func addTokens(flags *pflag.FlagSet, tokens *string) {
@@ -99,7 +102,8 @@ type callers struct {
 }
 
 // open creates the verifiers that the flags configure. single returns the token with every right in a file.
-func (f *authFlags) open(ctx context.Context, single func(file string) (string, string, bool, error), cfg mcpserver.Config) (*callers, error) {
+func (f *authFlags) open(ctx context.Context, single func(file string) (string, string, bool, error),
+	cfg mcpserver.Config) (*callers, error) {
 	if f.issuer == "" && (f.audience != "" || f.scopePrefix != "") {
 		return nil, usageError{errors.New("--oauth-audience and --oauth-scope-prefix say nothing without --oauth-issuer")}
 	}
@@ -117,7 +121,8 @@ func (f *authFlags) open(ctx context.Context, single func(file string) (string, 
 		known, w.Warm = append(known, owner), mcpserver.TokenPrincipal
 	}
 	if f.issuer != "" {
-		issuer, err := auth.NewOAuth(auth.OAuthConfig{Issuer: f.issuer, Audience: f.audience, ScopePrefix: f.scopePrefix})
+		issuer, err := auth.NewOAuth(auth.OAuthConfig{Issuer: f.issuer, Audience: f.audience,
+			ScopePrefix: f.scopePrefix})
 		if err != nil {
 			return nil, usageError{err} // no request was sent yet
 		}
@@ -125,7 +130,8 @@ func (f *authFlags) open(ctx context.Context, single func(file string) (string, 
 		known, w.Metadata = append(known, issuer), &metadata
 		go func() {
 			if err := issuer.Ready(ctx); err != nil {
-				cfg.Log.Warn("access tokens are refused until the issuer can be reached", "error", err, "cause", errors.Unwrap(err))
+				cfg.Log.Warn("access tokens are refused until the issuer can be reached", "error", err, "cause",
+					errors.Unwrap(err))
 			}
 		}()
 	}
@@ -145,7 +151,8 @@ func (f *authFlags) openTokens(cfg mcpserver.Config) (*auth.TokenFile, error) {
 	}
 	if f.tokens != "" {
 		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("--tokens: %w: make a token first, with toolhost token add NAME --tokens %s", err, path)
+			return nil, fmt.Errorf("--tokens: %w: make a token first, with toolhost token add NAME --tokens %s", err,
+				path)
 		}
 	}
 	return auth.OpenTokenFile(path, cfg.Log)

@@ -31,7 +31,8 @@ func callCommand() *cobra.Command {
 	var session, output string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "call TOOL JSON|-|KEY=VALUE... [flags] [ROOT]...", Short: "Run one call through the whole pipeline and print its text",
+		Use:   "call TOOL JSON|-|KEY=VALUE... [flags] [ROOT]...",
+		Short: "Run one call through the whole pipeline and print its text",
 		Long: `Run one call through the whole pipeline and print its text. The exit status is 1 when the tool reports an error,
 or the call is refused. At a terminal the progress of a long call is shown.
 
@@ -51,7 +52,8 @@ read, so that what it changes can be taken back; it waits at most 10 seconds for
 			}
 			return flags.with(roots, func(host *mcpserver.Host) error {
 				shown := showProgress(cmd.ErrOrStderr(), args[0])
-				reply := host.Call(cmd.Context(), host.AdmitNamed(session), mcpserver.Request{Tool: args[0], Args: input, Progress: shown.callback()})
+				reply := host.Call(cmd.Context(), host.AdmitNamed(session),
+					mcpserver.Request{Tool: args[0], Args: input, Progress: shown.callback()})
 				shown.stop()
 				if err := printReply(cmd.OutOrStdout(), reply, asJSON); err != nil {
 					return err
@@ -70,7 +72,8 @@ read, so that what it changes can be taken back; it waits at most 10 seconds for
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&session, "session", "", "a `NAME` that later calls can use to share what was read")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "save an image of the result to this `FILE` (default: one in the temporary directory)")
+	cmd.Flags().StringVarP(&output, "output", "o", "",
+		"save an image of the result to this `FILE` (default: one in the temporary directory)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole result as JSON")
 	return cmd
 }
@@ -180,7 +183,8 @@ func checkCommand() *cobra.Command {
 	var flags hostFlags
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "check TOOL JSON|-|KEY=VALUE... [flags] [ROOT]...", Short: "Tell what the rules say of a call, without running it",
+		Use:   "check TOOL JSON|-|KEY=VALUE... [flags] [ROOT]...",
+		Short: "Tell what the rules say of a call, without running it",
 		Long: `Tell what the rules say of a call, without running it: the verdict, the rule and where it stands, and each
 command or path it was found for. Where the text of a command does not tell every program that it starts, --json says
 "held": "when programs start". The exit status is 1 when the call would not run unasked.`,
@@ -200,7 +204,8 @@ command or path it was found for. Where the text of a command does not tell ever
 				} else {
 					text := mcpserver.Sanitize(mcpserver.Explain(verdict))
 					word := verdict.Action.String()
-					_, err = io.WriteString(cmd.OutOrStdout(), coloured(cmd.OutOrStdout(), actionColours[word], word)+strings.TrimPrefix(text, word))
+					_, err = io.WriteString(cmd.OutOrStdout(),
+						coloured(cmd.OutOrStdout(), actionColours[word], word)+strings.TrimPrefix(text, word))
 				}
 				if err == nil && verdict.Action != guard.Allow {
 					err = errReported

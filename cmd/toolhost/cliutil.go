@@ -92,7 +92,8 @@ func tellUsage(root *cobra.Command) {
 		if len(args) == 0 {
 			return nil
 		}
-		text := fmt.Sprintf("there is no command %q", strings.TrimPrefix(cmd.CommandPath()+" "+args[0], root.Name()+" "))
+		text := fmt.Sprintf("there is no command %q",
+			strings.TrimPrefix(cmd.CommandPath()+" "+args[0], root.Name()+" "))
 		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 			text += "; did you mean " + strings.Join(like, " or ") + "?"
 		} else if cmd == root && isDirectory(args[0]) {
@@ -145,7 +146,8 @@ func refuseEmpty(cmd *cobra.Command, args []string) error {
 	})
 	switch {
 	case len(empty) > 0:
-		return usageError{fmt.Errorf("%s: the value is empty: give one, or leave the option out", strings.Join(empty, ", "))}
+		return usageError{fmt.Errorf("%s: the value is empty: give one, or leave the option out",
+			strings.Join(empty, ", "))}
 	case slices.Contains(args, ""):
 		return usageError{errors.New("an argument is empty: leave it out, or is a variable not set?")}
 	}
@@ -174,7 +176,8 @@ func atLeast(n int, example string) cobra.PositionalArgs {
 		if len(args) >= n {
 			return nil
 		}
-		return fmt.Errorf("%s takes %s, such as: %s", cmd.Name(), strings.Join(strings.Fields(cmd.Use)[1:1+n], " "), example)
+		return fmt.Errorf("%s takes %s, such as: %s", cmd.Name(),
+			strings.Join(strings.Fields(cmd.Use)[1:1+n], " "), example)
 	}
 }
 
@@ -182,7 +185,8 @@ func atLeast(n int, example string) cobra.PositionalArgs {
 func exactly(n int, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > n {
-			return fmt.Errorf("%s takes %d argument, got %d: quote arguments that contain spaces, such as: %s", cmd.Name(), n, len(args), example)
+			return fmt.Errorf("%s takes %d argument, got %d: quote arguments that contain spaces, such as: %s",
+				cmd.Name(), n, len(args), example)
 		}
 		return atLeast(n, example)(cmd, args)
 	}
@@ -192,7 +196,8 @@ func exactly(n int, example string) cobra.PositionalArgs {
 func didYouMean(name string, known []string) string {
 	best, distance := "", 1+len(name)/3
 	for _, k := range known {
-		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d <= distance && (best == "" || d < distance) {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d <= distance &&
+			(best == "" || d < distance) {
 			best, distance = k, d
 		}
 	}

@@ -21,12 +21,14 @@ func TestCommandsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cmd := range command().Commands() {
-		if name := cmd.Name(); !cmd.Hidden && !strings.Contains(string(page), "`"+name+" ") && !strings.Contains(string(page), "`"+name+"`") && name != "exit-codes" {
+		if name := cmd.Name(); !cmd.Hidden && !strings.Contains(string(page), "`"+name+" ") &&
+			!strings.Contains(string(page), "`"+name+"`") && name != "exit-codes" {
 			t.Errorf("docs/cli.md does not tell of %s", name)
 		}
 	}
 	for _, line := range strings.Split(exitCodesTopic().Long, "\n") {
-		if code, _, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && len(code) == 1 && !strings.Contains(string(page), "| "+code+" |") {
+		if code, _, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && len(code) == 1 &&
+			!strings.Contains(string(page), "| "+code+" |") {
 			t.Errorf("docs/cli.md does not tell of exit code %s", code)
 		}
 	}
@@ -177,7 +179,8 @@ func TestReportOfInstall(t *testing.T) {
 // A token that was just made is shown at a terminal only.
 func TestAnnouncedToken(t *testing.T) {
 	made := &callers{token: "SECRET", file: "/state/token", made: true}
-	for person, want := range map[bool]string{true: "token SECRET (kept in /state/token)", false: "(show it with: cat '/state/token')"} {
+	for person, want := range map[bool]string{true: "token SECRET (kept in /state/token)",
+		false: "(show it with: cat '/state/token')"} {
 		var out strings.Builder
 		announce(&out, person, &listen.Listener{URL: "http://localhost"}, made, "/mcp", nil)
 		if text := out.String(); !strings.Contains(text, want) || strings.Contains(text, "SECRET") != person {
@@ -190,8 +193,10 @@ func TestAnnouncedToken(t *testing.T) {
 func TestAnnouncement(t *testing.T) {
 	var out strings.Builder
 	l := &listen.Listener{URL: "http://localhost", Socket: "/it's/\x1b[2J.sock"}
-	announce(&out, true, l, &callers{token: "t", file: "/it's\nhere/token"}, "/mcp", []string{"/ws\nlistening on \x1b[31mhttp://elsewhere"})
-	for _, want := range []string{`listening on unix:/it's/␛[2J.sock`, `serving /ws␊listening on ␛[31mhttp://elsewhere`, `cat '/it'\''s␊here/token'`} {
+	announce(&out, true, l, &callers{token: "t", file: "/it's\nhere/token"}, "/mcp",
+		[]string{"/ws\nlistening on \x1b[31mhttp://elsewhere"})
+	for _, want := range []string{`listening on unix:/it's/␛[2J.sock`, `serving /ws␊listening on ␛[31mhttp://elsewhere`,
+		`cat '/it'\''s␊here/token'`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %s", want, out.String())
 		}

@@ -29,8 +29,10 @@ type consoleFlags struct {
 
 func (f *consoleFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "console", false, "show what happens on a page in the browser, and ask there what the client cannot ask: see toolhost console")
-	flags.BoolVar(&f.always, "console-waits", false, "let questions wait for the console also while no page is open; implies --console")
-	flags.StringVar(&f.listen, "console-listen", "", "the loopback `ADDRESS` of the console, such as 127.0.0.1:0; implies --console")
+	flags.BoolVar(&f.always, "console-waits", false,
+		"let questions wait for the console also while no page is open; implies --console")
+	flags.StringVar(&f.listen, "console-listen", "",
+		"the loopback `ADDRESS` of the console, such as 127.0.0.1:0; implies --console")
 }
 
 // apply makes the host of this configuration one that a console sees.
@@ -54,7 +56,8 @@ func (f *consoleFlags) open(host *mcpserver.Host, kind string) ([]sidecar, error
 	if err != nil {
 		return nil, err
 	}
-	return []sidecar{{announce: func() { announceConsole(os.Stderr, site, isTerminal(os.Stderr)) }, serve: site.Serve}}, nil
+	return []sidecar{{announce: func() { announceConsole(os.Stderr, site, isTerminal(os.Stderr)) },
+		serve: site.Serve}}, nil
 }
 
 // The kinds of hosts, by how clients reach them. Only one over HTTP listens on a port; the console of another listens
@@ -158,7 +161,8 @@ func printConsoles(w io.Writer, all []console.Instance) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "id\tprocess\tkind\tsince\troots")
 	for _, i := range all {
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", i.ID, i.PID, i.Kind, i.Began.Local().Format("2006-01-02 15:04"), sanitized(strings.Join(i.Roots, ", ")))
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", i.ID, i.PID, i.Kind, i.Began.Local().Format("2006-01-02 15:04"),
+			sanitized(strings.Join(i.Roots, ", ")))
 	}
 	return table.Flush()
 }
@@ -174,7 +178,8 @@ func openConsole(cmd *cobra.Command, i console.Instance, listen string) error {
 }
 
 // forwardConsole serves a console that listens on a socket, and prints the link.
-func forwardConsole(cmd *cobra.Command, i console.Instance, dial func(context.Context) (net.Conn, error), listen string) error {
+func forwardConsole(cmd *cobra.Command, i console.Instance, dial func(context.Context) (net.Conn, error),
+	listen string) error {
 	if listen == "" {
 		listen = console.AnyLoopback()
 	}

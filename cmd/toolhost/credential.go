@@ -36,19 +36,23 @@ requests to the hosts of the service, over TLS. The entries are kept for the wor
 	flags.addRoots(cmd.PersistentFlags(), "the `DIR` of the workspace; repeatable (default: the working directory)")
 	flags.addState(cmd.PersistentFlags())
 	remove := &cobra.Command{
-		Use: "remove NAME", Short: "No longer let commands use a token", Args: exactly(1, "toolhost credential remove GITHUB_TOKEN"), Example: "  toolhost credential remove GITHUB_TOKEN",
+		Use: "remove NAME", Short: "No longer let commands use a token",
+		Args:    exactly(1, "toolhost credential remove GITHUB_TOKEN"),
+		Example: "  toolhost credential remove GITHUB_TOKEN",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.eachMask(args, func(list string, m settings.Mask) error {
 				if err := settings.Remove(m.Entry, list); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "removed: %s, from %s\n", sanitized(m.Entry.Text), sanitized(m.Entry.Where()))
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "removed: %s, from %s\n", sanitized(m.Entry.Text),
+					sanitized(m.Entry.Where()))
 				return err
 			})
 		},
 	}
 	test := &cobra.Command{
-		Use: "test NAME", Short: "Send a harmless request with a token", Args: exactly(1, "toolhost credential test GITHUB_TOKEN"), Example: "  toolhost credential test GITHUB_TOKEN",
+		Use: "test NAME", Short: "Send a harmless request with a token",
+		Args: exactly(1, "toolhost credential test GITHUB_TOKEN"), Example: "  toolhost credential test GITHUB_TOKEN",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.eachMask(args, func(list string, m settings.Mask) error {
 				if list != maskedVars {
@@ -59,11 +63,14 @@ requests to the hosts of the service, over TLS. The entries are kept for the wor
 		},
 	}
 	list := &cobra.Command{
-		Use: "list", Short: "List the tokens that commands use, and where they go", Args: cobra.NoArgs, Example: "  toolhost credential list",
+		Use: "list", Short: "List the tokens that commands use, and where they go", Args: cobra.NoArgs,
+		Example: "  toolhost credential list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			if err := flags.eachMask(nil, func(list string, m settings.Mask) error {
-				_, err := fmt.Fprintf(table, "%s\t%s\t→ %s\t%s\n", sanitized(m.Entry.Text), sanitized(sourceOf(list, m)), sanitized(strings.Join(m.InjectHosts, ", ")), sanitized(m.Entry.Where()))
+				_, err := fmt.Fprintf(table, "%s\t%s\t→ %s\t%s\n", sanitized(m.Entry.Text),
+					sanitized(sourceOf(list, m)), sanitized(strings.Join(m.InjectHosts,
+						", ")), sanitized(m.Entry.Where()))
 				return err
 			}); err != nil {
 				return err
@@ -97,7 +104,8 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 			if len(args) > 0 {
 				at := slices.Index(names, args[0])
 				if at < 0 {
-					return usageError{fmt.Errorf("no service %s is known%s; name --env and --inject-host", args[0], didYouMean(args[0], names))}
+					return usageError{fmt.Errorf("no service %s is known%s; name --env and --inject-host", args[0],
+						didYouMean(args[0], names))}
 				}
 				p := credential.Presets()[at]
 				if env == "" {
@@ -148,8 +156,10 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 	}
 	cmd.Flags().StringVar(&env, "env", "", "the `NAME` of the variable that holds the token (default: that of the service)")
 	cmd.Flags().StringVar(&file, "file", "", "the `PATH` of a file such as ~/.npmrc, of which commands read a copy, or of one that holds nothing but the token")
-	cmd.Flags().StringVar(&command, "command", "", "the `COMMAND` that writes the token, which the host runs when it is needed")
-	cmd.Flags().StringArrayVar(&hosts, "inject-host", nil, "a `HOST` that gets the token; repeatable (default: those of the service)")
+	cmd.Flags().StringVar(&command, "command", "",
+		"the `COMMAND` that writes the token, which the host runs when it is needed")
+	cmd.Flags().StringArrayVar(&hosts, "inject-host", nil,
+		"a `HOST` that gets the token; repeatable (default: those of the service)")
 	cmd.Flags().StringVar(&login, "ssh", "", "a `USER@HOST` as whom commands log in by SSH with the keys of your agent, and nowhere else")
 	cmd.Flags().BoolVar(&untested, "no-test", false, "send no request")
 	return cmd
@@ -204,7 +214,8 @@ func (f *hostFlags) eachMask(names []string, do func(list string, m settings.Mas
 		}
 	}
 	if names != nil && !found {
-		return fmt.Errorf("%s is not masked here%s; toolhost credential list shows what is", names[0], didYouMean(names[0], known))
+		return fmt.Errorf("%s is not masked here%s; toolhost credential list shows what is", names[0],
+			didYouMean(names[0], known))
 	}
 	return nil
 }
@@ -232,7 +243,8 @@ func testMask(ctx context.Context, w io.Writer, m settings.Mask) error {
 	}
 	p, ok := credential.For(m.InjectHosts)
 	if !ok || p.URL == "" {
-		_, err := fmt.Fprintf(w, "%s has a value; no harmless request to %s is known\n", sanitized(m.Entry.Text), sanitized(strings.Join(m.InjectHosts, ", ")))
+		_, err := fmt.Fprintf(w, "%s has a value; no harmless request to %s is known\n", sanitized(m.Entry.Text),
+			sanitized(strings.Join(m.InjectHosts, ", ")))
 		return err
 	}
 	fmt.Fprintf(w, "GET %s with %s …\n", p.URL, sanitized(m.Entry.Text))

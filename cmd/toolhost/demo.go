@@ -128,8 +128,9 @@ func (d *demo) furnish(ctx context.Context) error {
 		"XDG_STATE_HOME=" + d.state, "CLAUDE_CONFIG_DIR=" + filepath.Join(d.home, ".claude")}
 	d.content = "API_KEY=" + rand.Text()
 	for name, text := range map[string]string{
-		filepath.Join(d.home, demoKept): "my photos\n", filepath.Join(d.root, demoFile): demoContent, filepath.Join(d.root, demoNote): "a note\n",
-		filepath.Join(d.root, ".env"): d.content + "\n", filepath.Join(d.root, ".gitignore"): ".env\n",
+		filepath.Join(d.home, demoKept): "my photos\n", filepath.Join(d.root, demoFile): demoContent,
+		filepath.Join(d.root, demoNote): "a note\n",
+		filepath.Join(d.root, ".env"):   d.content + "\n", filepath.Join(d.root, ".gitignore"): ".env\n",
 		filepath.Join(d.root, ".claude", "settings.json"): demoSettings,
 	} {
 		err := os.MkdirAll(filepath.Dir(name), 0o700)
@@ -251,7 +252,8 @@ func (d *demo) call(ctx context.Context, c demoCall) (string, error) {
 		for id, asked := range got.InputRequests {
 			answers[id] = d.ask(ctx, asked.Params.Message)
 		}
-		again := message{"name": c.tool, "arguments": c.args, "requestState": got.RequestState, "inputResponses": answers}
+		again := message{"name": c.tool, "arguments": c.args, "requestState": got.RequestState,
+			"inputResponses": answers}
 		got = demoAnswer{}
 		if err := d.talk.request(ctx, "tools/call", again, &got); err != nil {
 			return "", err
@@ -271,7 +273,8 @@ func (d *demo) call(ctx context.Context, c demoCall) (string, error) {
 
 // block shows a text of the server, each line below the first one indented.
 func (d *demo) block(first, text string) {
-	text = strings.ReplaceAll("\n       "+strings.ReplaceAll(mcpserver.Sanitize(text), "\n", "\n       "), "       \n", "\n")
+	text = strings.ReplaceAll("\n       "+strings.ReplaceAll(mcpserver.Sanitize(text), "\n", "\n       "),
+		"       \n", "\n")
 	d.say("%s%s\n\n", first, strings.TrimSpace(text))
 }
 
@@ -329,7 +332,8 @@ func (d *demo) takeBack(ctx context.Context, self string) error {
 		if err != nil {
 			return err
 		}
-		d.block("you    "+coloured(d.out, faint, "$ toolhost "+strings.Join(args, " "))+"\n       ", strings.TrimSpace(out))
+		d.block("you    "+coloured(d.out, faint, "$ toolhost "+strings.Join(args, " "))+"\n       ",
+			strings.TrimSpace(out))
 	}
 	return d.conclude(ctx)
 }

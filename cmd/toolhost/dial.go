@@ -51,7 +51,8 @@ func dialCommand() *cobra.Command {
 	var front frontHost
 	var secrets []string
 	cmd := &cobra.Command{
-		Use: dialName + " [flags] [ROOT]...", Hidden: true, Short: "Connect the input and output to the host of toolhost remote, and start it if need be",
+		Use: dialName + " [flags] [ROOT]...", Hidden: true,
+		Short: "Connect the input and output to the host of toolhost remote, and start it if need be",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args, err := atHome(append(flags.roots, args...))
 			if err != nil {
@@ -91,9 +92,12 @@ func dialCommand() *cobra.Command {
 	flags.addStructured(cmd.Flags())
 	flags.scopes.add(cmd.Flags())
 	flags.scopes.addStrict(cmd.Flags())
-	cmd.Flags().BoolVar(&front.callers, "front", false, "the relays are those of toolhost http --workspaces: callers come over a network")
-	cmd.Flags().StringVar(&front.apart, "apart", "", "the `DIR` with the workspaces of others, of which one is the root")
-	cmd.Flags().StringArrayVar(&secrets, "credential", nil, "the `NAME` of a variable whose value links bring; repeatable")
+	cmd.Flags().BoolVar(&front.callers, "front", false,
+		"the relays are those of toolhost http --workspaces: callers come over a network")
+	cmd.Flags().StringVar(&front.apart, "apart", "",
+		"the `DIR` with the workspaces of others, of which one is the root")
+	cmd.Flags().StringArrayVar(&secrets, "credential", nil,
+		"the `NAME` of a variable whose value links bring; repeatable")
 	cmd.Flags().String("credentials-of", "", "the `USER` whose values these are: others have another host")
 	cmd.Flags().IntVar(&from, "settings-from", 0, "the `DESCRIPTOR` to read texts of settings from, a line of base64 each")
 	cmd.Flags().StringVar(&serve, "serve", "", "be the host, on this socket")
@@ -291,7 +295,8 @@ type frontHost struct {
 }
 
 // serveRelays is the host for relays: it serves until it has been idle.
-func (f *hostFlags) serveRelays(ctx context.Context, socket string, front frontHost, secrets, roots []string) (err error) {
+func (f *hostFlags) serveRelays(ctx context.Context, socket string, front frontHost, secrets,
+	roots []string) (err error) {
 	f.console.on = true // it costs nothing before it is opened
 	cfg, err := f.config(roots, front.callers)
 	if err != nil {
@@ -397,7 +402,8 @@ func farRoutes(ctx context.Context, host *mcpserver.Host, server *mcpserver.Serv
 	mux.HandleFunc("GET "+remote.TasksPath, func(w http.ResponseWriter, _ *http.Request) { _ = printJSON(w, runningTasks(host)) })
 	mux.HandleFunc("POST "+remote.RevokePath, func(_ http.ResponseWriter, r *http.Request) { callers.Revoke(r.URL.Query().Get("principal")) })
 	mux.HandleFunc("GET "+remote.AboutPath, func(w http.ResponseWriter, r *http.Request) {
-		_ = printJSON(w, farAbout{Version: versionString(), Roots: host.Operator().Roots(), Findings: host.Operator().Examine(r.Context())})
+		_ = printJSON(w, farAbout{Version: versionString(), Roots: host.Operator().Roots(),
+			Findings: host.Operator().Examine(r.Context())})
 	})
 	mux.HandleFunc("GET "+remote.ConsolePath, func(w http.ResponseWriter, _ *http.Request) {
 		i, err := farConsole(host, "")

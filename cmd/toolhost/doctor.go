@@ -70,7 +70,8 @@ func printFindings(w io.Writer, findings []doctor.Finding) error {
 		if colours {
 			level = string(levelColours[f.Level]) + level + string(plain)
 		}
-		if _, err := fmt.Fprintf(w, "%s %-8s %s\n", level, sanitized(f.About), sanitized(strings.TrimSpace(f.Text))); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %-8s %s\n", level, sanitized(f.About),
+			sanitized(strings.TrimSpace(f.Text))); err != nil {
 			return err
 		}
 		if f.Remedy != "" {
@@ -86,7 +87,8 @@ func printFindings(w io.Writer, findings []doctor.Finding) error {
 func examineClients() []doctor.Finding {
 	env, err := clients.System()
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.LevelWarn, About: "client", Text: "the clients on this machine cannot be looked for: " + err.Error()}}
+		return []doctor.Finding{{Level: doctor.LevelWarn, About: "client",
+			Text: "the clients on this machine cannot be looked for: " + err.Error()}}
 	}
 	var all []doctor.Finding
 	for _, c := range clients.All() {
@@ -104,7 +106,8 @@ func examineClients() []doctor.Finding {
 	}
 	if len(all) == 0 {
 		all = append(all, doctor.Finding{
-			Level: doctor.LevelOK, About: "client", Text: "no client that toolhost knows is on this machine", Remedy: "toolhost install --list",
+			Level: doctor.LevelOK, About: "client", Text: "no client that toolhost knows is on this machine",
+			Remedy: "toolhost install --list",
 		})
 	}
 	return all
@@ -138,16 +141,19 @@ func examineProtocol(ctx context.Context) []doctor.Finding {
 	const about = "protocol"
 	program, err := os.Executable()
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.LevelFail, About: about, Text: "this program cannot be found: " + err.Error(), Remedy: "start it by its path"}}
+		return []doctor.Finding{{Level: doctor.LevelFail, About: about, Text: "this program cannot be found: " +
+			err.Error(), Remedy: "start it by its path"}}
 	}
 	results, err := Run(ctx, program)
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.LevelFail, About: about, Text: err.Error(), Remedy: "make the directory for temporary files writable"}}
+		return []doctor.Finding{{Level: doctor.LevelFail, About: about, Text: err.Error(),
+			Remedy: "make the directory for temporary files writable"}}
 	}
 	var all []doctor.Finding
 	for _, r := range results {
 		f := doctor.Finding{Level: doctor.LevelOK, About: about}
-		f.Text = fmt.Sprintf("%s, revision %s: %d tools and a Read, answered within %s of the start", r.Transport, r.Era, r.Tools, r.Took.Round(time.Millisecond))
+		f.Text = fmt.Sprintf("%s, revision %s: %d tools and a Read, answered within %s of the start", r.Transport,
+			r.Era, r.Tools, r.Took.Round(time.Millisecond))
 		if r.Err != nil {
 			f.Level, f.Text = doctor.LevelFail, fmt.Sprintf("%s, revision %s: %v", r.Transport, r.Era, r.Err)
 			f.Remedy = "see the lines above; if they are well, this is a defect of toolhost"

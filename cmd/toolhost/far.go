@@ -81,7 +81,8 @@ func (f *farFlags) examine(cmd *cobra.Command, roots []string) []doctor.Finding 
 		return remote.ReadAbout(ctx, near, remote.AboutPath, &about)
 	})
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.LevelFail, About: "link", Text: err.Error(), Remedy: "see what it says, and repeat this command"}}
+		return []doctor.Finding{{Level: doctor.LevelFail, About: "link", Text: err.Error(),
+			Remedy: "see what it says, and repeat this command"}}
 	}
 	link := doctor.Finding{Level: doctor.LevelOK, About: "link", Text: fmt.Sprintf("%s: answered within %s, toolhost %s, serving %s",
 		f.name, time.Since(began).Round(time.Millisecond), about.Version, strings.Join(about.Roots, ", "))}

@@ -111,13 +111,16 @@ func (f *hostFlags) addState(flags *pflag.FlagSet) {
 
 // addStructured adds the flag of what is served to clients of MCP alone.
 func (f *hostFlags) addStructured(flags *pflag.FlagSet) {
-	flags.StringVar(&f.structured, "structured", "auto", "who gets structuredContent beside the text: `auto`, always or never; auto leaves out clients that would show it to a model in place of the text")
-	flags.StringVar(&f.toolSearch, "tool-search", "auto", "whether models find the tools of other servers with ToolSearch in place of listing them: on, off or `auto`; auto is on when they are long")
+	flags.StringVar(&f.structured, "structured", "auto",
+		"who gets structuredContent beside the text: `auto`, always or never; auto leaves out clients that would show it to a model in place of the text")
+	flags.StringVar(&f.toolSearch, "tool-search", "auto",
+		"whether models find the tools of other servers with ToolSearch in place of listing them: on, off or `auto`; auto is on when they are long")
 }
 
 // addServers adds the flag of other servers.
 func (f *hostFlags) addServers(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.servers, "mcp-config", nil, "a `FILE` of your own with mcpServers, whose tools are served too; repeatable")
+	flags.StringArrayVar(&f.servers, "mcp-config", nil,
+		"a `FILE` of your own with mcpServers, whose tools are served too; repeatable")
 }
 
 // config makes the host's configuration of the flags; names are further roots, given after the flags.
@@ -136,8 +139,9 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	}
 	cfg := mcpserver.Config{
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
-		TrustWorkspace: f.trust.all, TrustDigest: f.trust.digest, Tools: f.tools, With: f.more, MCPConfig: f.servers, StateDir: f.stateDir,
-		Remote: remote, OnWarm: sandbox.TrimWhenIdle, Observers: []audit.Observer{rssTrimmer{}},
+		TrustWorkspace: f.trust.all, TrustDigest: f.trust.digest, Tools: f.tools, With: f.more, MCPConfig: f.servers,
+		StateDir: f.stateDir,
+		Remote:   remote, OnWarm: sandbox.TrimWhenIdle, Observers: []audit.Observer{rssTrimmer{}},
 		Version: versionString(), AgentRunner: agentRunner,
 	}
 	if err := f.observe.apply(&cfg); err != nil {
@@ -158,7 +162,8 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 		}
 	}
 	if !slices.Contains([]string{"", "auto", "on", "off"}, f.toolSearch) {
-		return mcpserver.Config{}, usageError{fmt.Errorf("--tool-search: expected on, off or auto, got %q", f.toolSearch)}
+		return mcpserver.Config{}, usageError{fmt.Errorf("--tool-search: expected on, off or auto, got %q",
+			f.toolSearch)}
 	}
 	cfg.ToolSearch = f.toolSearch
 	err = f.scopes.apply(&cfg)
@@ -187,7 +192,8 @@ func (f *hostFlags) checkTools() error {
 	for flag, names := range map[string][]string{"--tools": f.tools, "--with": f.more} {
 		for _, name := range names {
 			if !slices.Contains(known, name) && (flag == "--tools" || alias.Tool(name) == "") {
-				return usageError{fmt.Errorf("%s: there is no tool %q%s; known are %s", flag, name, didYouMean(name, known), strings.Join(known, ", "))}
+				return usageError{fmt.Errorf("%s: there is no tool %q%s; known are %s", flag, name,
+					didYouMean(name, known), strings.Join(known, ", "))}
 			}
 		}
 	}

@@ -24,7 +24,8 @@ func parseForwarding(text string) (f forwarding, err error) {
 	for i, number := range []string{here, there} {
 		port, err := strconv.ParseUint(number, 10, 16)
 		if err != nil || port == 0 {
-			return f, usageError{fmt.Errorf("--forward %q: expected a port such as 5173, or two such as 8080:5173", text)}
+			return f, usageError{fmt.Errorf("--forward %q: expected a port such as 5173, or two such as 8080:5173",
+				text)}
 		}
 		*[]*int{&f.here, &f.there}[i] = int(port)
 	}

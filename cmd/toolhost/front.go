@@ -75,7 +75,8 @@ func isWorkspaceName(name string) bool {
 }
 
 // serveWorkspaces is toolhost http --workspaces.
-func (f *hostFlags) serveWorkspaces(ctx context.Context, where string, network *networkFlags, callers *authFlags) error {
+func (f *hostFlags) serveWorkspaces(ctx context.Context, where string, network *networkFlags,
+	callers *authFlags) error {
 	if f.console.on || f.console.always || f.console.listen != "" {
 		return usageError{errors.New("--workspaces: the host of each workspace has a console of its own, which toolhost console opens")}
 	}
@@ -184,10 +185,12 @@ func (f *hostFlags) serveFrontMetrics(ctx context.Context, front *front) (stop f
 
 // announceWorkspaces tells how to reach the server.
 func announceWorkspaces(w io.Writer, l *listen.Listener, known *callers, where string) {
-	announce(w, isTerminal(os.Stderr), l, known, mcpserver.WorkspacePath("NAME"), []string{"the workspaces of " + where})
+	announce(w, isTerminal(os.Stderr), l, known, mcpserver.WorkspacePath("NAME"),
+		[]string{"the workspaces of " + where})
 }
 
 // addWorkspaces adds the flag of a server of many workspaces.
 func addWorkspaces(cmd *cobra.Command, where *string) {
-	cmd.Flags().StringVar(where, "workspaces", "", "serve each directory in `DIR` as a workspace of its own, at /w/NAME/mcp, to callers whose token has it or all of DIR as its root; or, at the same paths, the workspaces of each caller in a pool of agent-sandbox, sandbox://[CONTEXT@]NAMESPACE/POOL")
+	cmd.Flags().StringVar(where, "workspaces", "",
+		"serve each directory in `DIR` as a workspace of its own, at /w/NAME/mcp, to callers whose token has it or all of DIR as its root; or, at the same paths, the workspaces of each caller in a pool of agent-sandbox, sandbox://[CONTEXT@]NAMESPACE/POOL")
 }

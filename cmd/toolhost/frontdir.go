@@ -36,7 +36,8 @@ func workspacesDir(name string) (string, error) {
 }
 
 // dirPlaces returns the workspaces in a directory. Their hosts have the flags of this command.
-func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFlags, network *networkFlags) (*dirPlaces, error) {
+func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFlags,
+	network *networkFlags) (*dirPlaces, error) {
 	args, encoded, err := f.frontArguments()
 	if err != nil {
 		return nil, err
@@ -46,13 +47,15 @@ func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFla
 		return nil, err
 	}
 	var secret mcpserver.Config
-	if err := protectFiles(&secret, callers.tokenFile, callers.tokens, network.key, f.observe.metrics.TokenFile); err != nil {
+	if err := protectFiles(&secret, callers.tokenFile, callers.tokens, network.key,
+		f.observe.metrics.TokenFile); err != nil {
 		return nil, err
 	}
 	for _, rule := range secret.Deny {
 		args = append(args, "--deny="+rule, "--deny="+strings.Replace(rule, "Read(", "Edit(", 1))
 	}
-	args = append(args, "--apart="+dir, "--state-dir="+cfg.StateDir, "--audit-max-size="+f.observe.auditMaxSize.String(),
+	args = append(args, "--apart="+dir, "--state-dir="+cfg.StateDir, "--audit-max-size="+
+		f.observe.auditMaxSize.String(),
 		"--audit-keep="+strconv.Itoa(f.observe.auditKeep), "--log-level="+f.observe.logLevel)
 	var files [][2]string // in the same order each time: servers with equal arguments share their hosts
 	if cfg.AuditLog != "" {
@@ -141,7 +144,8 @@ func (d *dirPlaces) dialer(name, path string) (remote.Dialer, error) {
 		}
 	}
 	if alike > 1 {
-		d.log.Warn("a workspace is not served: the names of directories differ only in case", "directory", d.dir, "name", name)
+		d.log.Warn("a workspace is not served: the names of directories differ only in case", "directory", d.dir,
+			"name", name)
 	}
 	if !exact || alike > 1 {
 		return nil, mcpserver.ErrNoWorkspace

@@ -30,7 +30,8 @@ func TestDirPlacesArguments(t *testing.T) {
 			t.Fatalf("%q after %q", args, first)
 		}
 	}
-	if !slices.Contains(first, "--audit-log="+cfg.AuditLog) || !slices.Contains(first, "--mcp-config="+cfg.MCPConfig[1]) {
+	if !slices.Contains(first, "--audit-log="+cfg.AuditLog) ||
+		!slices.Contains(first, "--mcp-config="+cfg.MCPConfig[1]) {
 		t.Errorf("a file is missing in %q", first)
 	}
 }

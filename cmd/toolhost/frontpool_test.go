@@ -69,7 +69,8 @@ func TestPoolPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bob, err := p.find(auth.Identity{Principal: "bob"}, "one"); err != nil || bob.Key == alice.Key || bob.Bearer == alice.Bearer {
+	if bob, err := p.find(auth.Identity{Principal: "bob"}, "one"); err != nil || bob.Key == alice.Key ||
+		bob.Bearer == alice.Bearer {
 		t.Errorf("two callers share a workspace: %q, %v", bob.Key, err)
 	}
 	for _, name := range []string{"", "..", "a/b", ".hidden", "-x", "a.", "a b", strings.Repeat("x", 64), "ä"} {
@@ -77,7 +78,8 @@ func TestPoolPlaces(t *testing.T) {
 			t.Errorf("the name %q: %v", name, err)
 		}
 	}
-	if _, err := p.find(auth.Identity{Principal: "alice", Root: "/srv"}, "one"); !errors.Is(err, mcpserver.ErrNoWorkspace) {
+	if _, err := p.find(auth.Identity{Principal: "alice", Root: "/srv"}, "one"); !errors.Is(err,
+		mcpserver.ErrNoWorkspace) {
 		t.Errorf("a token with a root: %v", err)
 	}
 	pool.err = errors.New("forbidden")

@@ -74,11 +74,13 @@ func purgeCommand(flags *hostFlags) *cobra.Command {
 	var older duration
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "purge", Short: "Forget changes, with what is kept to undo them", Args: cobra.NoArgs, Example: "  toolhost history purge --older-than 7d",
+		Use: "purge", Short: "Forget changes, with what is kept to undo them", Args: cobra.NoArgs,
+		Example: "  toolhost history purge --older-than 7d",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			before := time.Now().Add(-time.Duration(older))
 			if !yes {
-				if err := confirmed(cmd, "Forget all changes before "+before.Format(time.DateTime)+"? They cannot be undone then."); err != nil {
+				if err := confirmed(cmd, "Forget all changes before "+before.Format(time.DateTime)+
+					"? They cannot be undone then."); err != nil {
 					return err
 				}
 			}
@@ -119,7 +121,8 @@ func usageCommand(flags *hostFlags) *cobra.Command {
 				out := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 				fmt.Fprintln(out, "CALLER\tCHANGES\tBYTES\tAT MOST")
 				for _, h := range all {
-					fmt.Fprintf(out, "%s\t%d\t%d\t%d\n", mcpserver.Sanitize(cmp.Or(h.Principal, "unknown")), h.Changes, h.Bytes, h.Limit)
+					fmt.Fprintf(out, "%s\t%d\t%d\t%d\n", mcpserver.Sanitize(cmp.Or(h.Principal, "unknown")), h.Changes,
+						h.Bytes, h.Limit)
 				}
 				return out.Flush()
 			})

@@ -75,11 +75,13 @@ and then only when the variable is set.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringArrayVar(&flags.roots, "root", nil, "a `DIR` the tools work in; repeatable (default: where the client starts its servers, if that is the project)")
+	cmd.Flags().StringArrayVar(&flags.roots, "root", nil,
+		"a `DIR` the tools work in; repeatable (default: where the client starts its servers, if that is the project)")
 	cmd.Flags().StringVar(&flags.http, "http", "", "reach a host that listens at this `URL` instead of starting one")
 	flags.remote.add(cmd.Flags(), "work where toolhost remote finds this `TARGET`, with the roots there")
 	cmd.Flags().BoolVar(&flags.replace, "replace", false, "switch off the client's own tools that toolhost has as well")
-	cmd.Flags().BoolVar(&flags.adopt, "adopt", false, "move the client's other servers to the settings of toolhost, which then serves their tools")
+	cmd.Flags().BoolVar(&flags.adopt, "adopt", false,
+		"move the client's other servers to the settings of toolhost, which then serves their tools")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "add toolhost to every client that is here")
 	cmd.Flags().BoolVar(&list, "list", false, "list the clients, where their files are and whether toolhost is in them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --list: print JSON")
@@ -133,7 +135,8 @@ var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 // request returns the part of a request that both commands share.
 func (f *installFlags) request() (clients.Request, error) {
 	if !serverName.MatchString(f.name) {
-		return clients.Request{}, usageError{fmt.Errorf("--name %q: up to 64 letters, digits, hyphens and underscores", f.name)}
+		return clients.Request{}, usageError{fmt.Errorf("--name %q: up to 64 letters, digits, hyphens and underscores",
+			f.name)}
 	}
 	env, err := clients.System()
 	if err != nil {
@@ -159,7 +162,8 @@ func (f *installFlags) request() (clients.Request, error) {
 func (f *installFlags) client(name string) (clients.Client, clients.Request, error) {
 	client, err := clients.Find(name)
 	if err != nil {
-		return client, clients.Request{}, usageError{fmt.Errorf("%w%s", err, didYouMean(name, strings.Split(clientNames(), ", ")))}
+		return client, clients.Request{}, usageError{fmt.Errorf("%w%s", err,
+			didYouMean(name, strings.Split(clientNames(), ", ")))}
 	}
 	r, err := f.request()
 	return client, r, err
@@ -348,13 +352,16 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 	if r.DryRun {
 		would = "would be "
 	}
-	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from", clients.Updated: "in"}[report.Action]
+	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from",
+		clients.Updated: "in"}[report.Action]
 	what, done := r.Server.Name, string(report.Action)
 	if report.Replaced {
-		what, done = "its own tools", map[clients.Action]string{clients.Updated: "switched off", clients.Removed: "switched on again"}[report.Action]
+		what, done = "its own tools", map[clients.Action]string{clients.Updated: "switched off",
+			clients.Removed: "switched on again"}[report.Action]
 		preposition = "in"
 	}
-	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, what, would, done, preposition, sanitized(report.File), mcpserver.Sanitize(report.Diff))
+	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, what, would, done, preposition, sanitized(report.File),
+		mcpserver.Sanitize(report.Diff))
 	if report.Ran != nil {
 		fmt.Fprintf(w, "by:     %s\n", sanitized(strings.Join(report.Ran, " ")))
 	}
@@ -383,7 +390,8 @@ func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Requ
 	case r.Server.Token != "":
 		say("note:   the token stands in the file in clear\n")
 	case r.Server.URL != "":
-		say("        and start it with the token: export %s=\"$(cat %s)\"\n", clients.TokenVariable, shellQuote(filepath.Join(filepath.Dir(r.Backups.Dir), "token")))
+		say("        and start it with the token: export %s=\"$(cat %s)\"\n", clients.TokenVariable,
+			shellQuote(filepath.Join(filepath.Dir(r.Backups.Dir), "token")))
 	}
 	if strings.Contains(filepath.ToSlash(r.Server.Command), "/_npx/") {
 		say("note:   %s lies in npm's cache, which npm may empty: install the package first, then repeat this command\n", sanitized(r.Server.Command))
@@ -393,7 +401,8 @@ func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Requ
 	}
 	for i, arg := range r.Server.Args {
 		if i > 0 && r.Server.Args[i-1] == "--root" && within(r.Server.Command, arg) {
-			say("note:   %s lies in the root %s, where an agent could replace it\n", sanitized(r.Server.Command), sanitized(arg))
+			say("note:   %s lies in the root %s, where an agent could replace it\n", sanitized(r.Server.Command),
+				sanitized(arg))
 		}
 	}
 	if !f.replace && !f.dryRun {

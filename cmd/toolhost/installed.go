@@ -26,7 +26,8 @@ func confirmEntry(ctx context.Context, w io.Writer, client clients.Client, r cli
 	names, err := entryTools(ctx, r)
 	switch {
 	case err == nil:
-		_, err = fmt.Fprintf(w, "works:  %d tools were listed after %s, as %s will ask for them\n", len(names), time.Since(began).Round(time.Millisecond), client.Title)
+		_, err = fmt.Fprintf(w, "works:  %d tools were listed after %s, as %s will ask for them\n", len(names),
+			time.Since(began).Round(time.Millisecond), client.Title)
 		return err
 	case r.Server.URL != "":
 		_, err = fmt.Fprintf(w, "note:   no tools were listed at %s: %s; start the server with toolhost http, or correct the address or the token\n", r.Server.URL, sanitized(err.Error()))
@@ -61,7 +62,8 @@ func reach(ctx context.Context, r clients.Request) (wire, error) {
 		if token == "" {
 			raw, err := os.ReadFile(filepath.Join(filepath.Dir(r.Backups.Dir), "token"))
 			if err != nil {
-				return nil, fmt.Errorf("%s is not set, and there is no token of a server on this machine: %w", clients.TokenVariable, err)
+				return nil, fmt.Errorf("%s is not set, and there is no token of a server on this machine: %w",
+					clients.TokenVariable, err)
 			}
 			token = strings.TrimSpace(string(raw))
 		}

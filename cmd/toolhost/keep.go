@@ -145,7 +145,8 @@ func heldLines(state string, dirs ...string) (lines []string) {
 			continue
 		}
 		if files, err := keeper.Held(dir); err == nil && len(files) > 0 {
-			lines = append(lines, fmt.Sprintf("%d changes of protected files are held: cd %s && toolhost keep", len(files), shellQuote(dir)))
+			lines = append(lines, fmt.Sprintf("%d changes of protected files are held: cd %s && toolhost keep",
+				len(files), shellQuote(dir)))
 		}
 	}
 	return lines

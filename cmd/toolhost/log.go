@@ -85,7 +85,8 @@ to are read too. With --json each line is the record as it stands in the log.`,
 // check refuses what no record can fit.
 func (q *logQuery) check() (err error) {
 	if q.verdict != "" && !slices.Contains(verdicts, q.verdict) {
-		return usageError{fmt.Errorf("--verdict %s: it is one of %s%s", q.verdict, strings.Join(verdicts, ", "), didYouMean(q.verdict, verdicts))}
+		return usageError{fmt.Errorf("--verdict %s: it is one of %s%s", q.verdict, strings.Join(verdicts, ", "),
+			didYouMean(q.verdict, verdicts))}
 	}
 	if near := didYouMean(q.tool, allTools()); q.tool != "" && near != "" && !slices.Contains(allTools(), q.tool) {
 		return usageError{fmt.Errorf("--tool %s: there is no such tool%s", q.tool, near)} // one of another server is unlike ours
@@ -294,7 +295,8 @@ func (t *logTail) between(was fs.FileInfo, do func(line []byte) error) error {
 // fits reports whether a line is a matching record. An incomplete line, after a crash, is not.
 func (q *logQuery) fits(line []byte) bool {
 	var r audit.Record
-	return json.Unmarshal(line, &r) == nil && (q.tool == "" || r.Tool == q.tool) && (q.verdict == "" || r.Verdict == q.verdict) && !r.Time.Before(q.from)
+	return json.Unmarshal(line, &r) == nil && (q.tool == "" || r.Tool == q.tool) &&
+		(q.verdict == "" || r.Verdict == q.verdict) && !r.Time.Before(q.from)
 }
 
 func (q *logQuery) print(w io.Writer, line []byte) error {
@@ -326,6 +328,7 @@ func (q *logQuery) print(w io.Writer, line []byte) error {
 	if r.Error != "" && r.Verdict == "allow" {
 		tail += ", failed"
 	}
-	_, err := fmt.Fprintf(w, "%s  %s  %-12s %s  %s\n", r.Time.Local().Format("2006-01-02 15:04:05"), text, sanitized(r.Tool), sanitized(strings.TrimSpace(what)), coloured(w, faint, "("+sanitized(tail)+")"))
+	_, err := fmt.Fprintf(w, "%s  %s  %-12s %s  %s\n", r.Time.Local().Format("2006-01-02 15:04:05"), text,
+		sanitized(r.Tool), sanitized(strings.TrimSpace(what)), coloured(w, faint, "("+sanitized(tail)+")"))
 	return err
 }

@@ -91,7 +91,8 @@ func TestFollowLog(t *testing.T) {
 }
 
 func TestParseDuration(t *testing.T) {
-	for text, want := range map[string]string{"30d": "720h0m0s", "2w": "336h0m0s", "1.5d": "36h0m0s", "10m": "10m0s", "-1d": "", "d": "", "1y": "", "": ""} {
+	for text, want := range map[string]string{"30d": "720h0m0s", "2w": "336h0m0s", "1.5d": "36h0m0s", "10m": "10m0s",
+		"-1d": "", "d": "", "1y": "", "": ""} {
 		d, err := parseDuration(text)
 		if got := d.String(); (err == nil) != (want != "") || err == nil && got != want {
 			t.Errorf("%q: %s, %v", text, got, err)
@@ -107,7 +108,8 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s stands in no group", cmd.Name())
 		}
 		for _, c := range append(cmd.Commands(), cmd) {
-			if c.Runnable() && !c.Hidden && c.Example == "" && c.Name() != "help" && c.Parent().Name() != "completion" && c.Name() != "completion" {
+			if c.Runnable() && !c.Hidden && c.Example == "" && c.Name() != "help" &&
+				c.Parent().Name() != "completion" && c.Name() != "completion" {
 				t.Errorf("%s has no example", c.CommandPath())
 			}
 		}

@@ -90,7 +90,8 @@ directory. Without a command and with an input that is not a terminal, toolhost 
 toolhost DIR are how a client can start it.`,
 		SilenceUsage: true, SilenceErrors: true, PersistentPreRunE: refuseEmpty,
 	}
-	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(), keepCommand(),
+	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(),
+		schemaCommand(), trustCommand(), keepCommand(),
 		runCommand(), tryCommand(), demoCommand(), connectCommand(), installCommand(), uninstallCommand(), verifyCommand(), mcpCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), modeCommand(), agentCommand(), consoleCommand(), remoteCommand(), dialCommand(), statusCommand(), logCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
 	root.AddCommand(append(permitCommands(), credentialCommand())...)
 	arrange(root)

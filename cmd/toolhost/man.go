@@ -48,7 +48,8 @@ func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.Command
 // manual is the page of one command, in the man macros of roff.
 func manual(cmd *cobra.Command) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"toolhost\"\n", strings.ToUpper(pageName(cmd)), roff("toolhost "+versionString()))
+	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"toolhost\"\n", strings.ToUpper(pageName(cmd)),
+		roff("toolhost "+versionString()))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(pageName(cmd)), roff(cmd.Short))
 	if cmd.Runnable() {
 		fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))

@@ -34,7 +34,8 @@ it was first seen is withheld until you have reviewed and accepted it. Hosts tha
 	flags.addRoots(cmd.PersistentFlags(), "a `DIR` the tools work in; repeatable (default: the working directory)")
 	flags.addState(cmd.PersistentFlags())
 	flags.addServers(cmd.PersistentFlags())
-	cmd.AddCommand(mcpListCommand(&flags), mcpAddCommand(&flags), mcpRemoveCommand(&flags), mcpAllowHostCommand(&flags), mcpReviewCommand(&flags), mcpAcceptCommand(&flags), mcpRestartCommand(&flags),
+	cmd.AddCommand(mcpListCommand(&flags), mcpAddCommand(&flags), mcpRemoveCommand(&flags), mcpAllowHostCommand(&flags),
+		mcpReviewCommand(&flags), mcpAcceptCommand(&flags), mcpRestartCommand(&flags),
 		mcpLoginCommand(&flags), mcpLogoutCommand(&flags), mcpCallCommand(&flags))
 	return cmd
 }
@@ -42,7 +43,8 @@ it was first seen is withheld until you have reviewed and accepted it. Hosts tha
 func mcpListCommand(flags *hostFlags) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "Connect to the servers, and list them with what they offer or why they fail", Args: cobra.NoArgs,
+		Use: "list", Short: "Connect to the servers, and list them with what they offer or why they fail",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
 				servers := host.Operator().Gateway().TryAll(cmd.Context())
@@ -50,7 +52,8 @@ func mcpListCommand(flags *hostFlags) *cobra.Command {
 					return printJSON(cmd.OutOrStdout(), map[string]any{"servers": listed(servers)})
 				}
 				if len(servers) == 0 {
-					_, err := fmt.Fprintln(cmd.OutOrStdout(), "no other server is configured: toolhost mcp add NAME COMMAND adds one")
+					_, err := fmt.Fprintln(cmd.OutOrStdout(),
+						"no other server is configured: toolhost mcp add NAME COMMAND adds one")
 					return err
 				}
 				table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -62,7 +65,8 @@ func mcpListCommand(flags *hostFlags) *cobra.Command {
 					if len(s.Problems) > 0 && detail == "" {
 						detail = strings.Join(s.Problems, "; ")
 					}
-					fmt.Fprintf(table, "%s\t%s\t%s\t%d tools\t%s\t%s\n", sanitized(s.Name), s.Type, s.State, s.Tools, sanitized(s.File), sanitized(detail))
+					fmt.Fprintf(table, "%s\t%s\t%s\t%d tools\t%s\t%s\n", sanitized(s.Name), s.Type, s.State, s.Tools,
+						sanitized(s.File), sanitized(detail))
 				}
 				return table.Flush()
 			})
@@ -97,7 +101,8 @@ func mcpAddCommand(flags *hostFlags) *cobra.Command {
 	var env, headers, hosts []string
 	var noTry bool
 	cmd := &cobra.Command{
-		Use: "add NAME COMMAND|URL [ARGUMENT]...", Short: "Add a server to your own settings", Args: atLeast(2, "toolhost mcp add files npx -y @modelcontextprotocol/server-filesystem ."),
+		Use: "add NAME COMMAND|URL [ARGUMENT]...", Short: "Add a server to your own settings",
+		Args: atLeast(2, "toolhost mcp add files npx -y @modelcontextprotocol/server-filesystem ."),
 		Long: `Add a server to your own settings: a program that speaks MCP over stdin and stdout, or the address of one that speaks it over HTTP.
 Give the flags of toolhost before NAME. With --mcp-config FILE it is added to that file. The server is started once, to show what it
 offers or why it cannot be used.`,
@@ -123,17 +128,20 @@ offers or why it cannot be used.`,
 			if err != nil {
 				return err
 			}
-			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added to %s\n", args[0], sanitized(file)); err != nil || noTry {
+			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added to %s\n", args[0], sanitized(file)); err != nil ||
+				noTry {
 				return err
 			}
 			return flags.tryAdded(cmd, file, args[0])
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows NAME is the server's
-	cmd.Flags().StringArrayVarP(&env, "env", "e", nil, "a variable `KEY=VALUE` for the server; ${NAME} stands for one of the host; repeatable")
+	cmd.Flags().StringArrayVarP(&env, "env", "e", nil,
+		"a variable `KEY=VALUE` for the server; ${NAME} stands for one of the host; repeatable")
 	cmd.Flags().StringArrayVarP(&headers, "header", "H", nil, "a header `NAME: VALUE` of requests to a URL; repeatable")
 	cmd.Flags().BoolVar(&noTry, "no-try", false, "do not start the server now")
-	cmd.Flags().StringArrayVar(&hosts, "allow-host", nil, "a `HOST` that the server's process may reach; it then does not see the workspace; repeatable")
+	cmd.Flags().StringArrayVar(&hosts, "allow-host", nil,
+		"a `HOST` that the server's process may reach; it then does not see the workspace; repeatable")
 	return cmd
 }
 
@@ -187,7 +195,8 @@ func tryOnce(ctx context.Context, w io.Writer, host *mcpserver.Host, name string
 	}
 	_, err := fmt.Fprintf(w, "connected; tools: %d\n", len(tools))
 	if err == nil && len(tools) > 0 {
-		_, err = fmt.Fprintf(w, "  %s\nWithout a rule each call is asked: toolhost allow mcp__%s allows them\n", sanitized(strings.Join(tools, ", ")), sanitized(name))
+		_, err = fmt.Fprintf(w, "  %s\nWithout a rule each call is asked: toolhost allow mcp__%s allows them\n",
+			sanitized(strings.Join(tools, ", ")), sanitized(name))
 	}
 	return err
 }
@@ -254,7 +263,8 @@ func (f *hostFlags) serverFile() (string, error) {
 func mcpAllowHostCommand(flags *hostFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "allow-host NAME HOST...", Short: "Let a server of your own settings reach hosts",
-		Args: atLeast(2, "toolhost mcp allow-host github api.github.com"), Example: "  toolhost mcp allow-host github api.github.com",
+		Args:    atLeast(2, "toolhost mcp allow-host github api.github.com"),
+		Example: "  toolhost mcp allow-host github api.github.com",
 		Long: `Let a server of your own settings reach hosts. A server that may reach hosts does not see the workspace, unless
 "roots" of its entry is "workspace".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -271,7 +281,8 @@ func mcpAllowHostCommand(flags *hostFlags) *cobra.Command {
 			if err := settings.AllowServerHosts(file, name, hosts); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s may reach %s (%s)\n", sanitized(name), sanitized(strings.Join(hosts, ", ")), sanitized(file))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s may reach %s (%s)\n", sanitized(name),
+				sanitized(strings.Join(hosts, ", ")), sanitized(file))
 			return err
 		},
 	}
@@ -279,7 +290,8 @@ func mcpAllowHostCommand(flags *hostFlags) *cobra.Command {
 
 func mcpRemoveCommand(flags *hostFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Remove a server from your own settings", Args: exactly(1, "toolhost mcp remove files"),
+		Use: "remove NAME", Short: "Remove a server from your own settings",
+		Args: exactly(1, "toolhost mcp remove files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := flags.serverFile()
 			if err != nil {
@@ -297,7 +309,8 @@ func mcpRemoveCommand(flags *hostFlags) *cobra.Command {
 func mcpReviewCommand(flags *hostFlags) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "review NAME", Short: "Show what of a server is withheld until you accept it", Args: exactly(1, "toolhost mcp review files"),
+		Use: "review NAME", Short: "Show what of a server is withheld until you accept it",
+		Args: exactly(1, "toolhost mcp review files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
 				changes, err := host.Operator().Gateway().Review(args[0])
@@ -316,7 +329,8 @@ func mcpReviewCommand(flags *hostFlags) *cobra.Command {
 					if c.Was == "" {
 						what = "new"
 					}
-					fmt.Fprintf(w, "%s: %s since %s\n", sanitized(c.Name), what, c.Since.Local().Format("2006-01-02 15:04"))
+					fmt.Fprintf(w, "%s: %s since %s\n", sanitized(c.Name), what,
+						c.Since.Local().Format("2006-01-02 15:04"))
 					printChange(w, "- ", c.Was)
 					printChange(w, "+ ", c.Is)
 					if len(c.Copies) > 0 {
@@ -327,7 +341,8 @@ func mcpReviewCommand(flags *hostFlags) *cobra.Command {
 					_, err = fmt.Fprintf(w, "nothing of %s is withheld\n", sanitized(args[0]))
 					return err
 				}
-				if _, err := fmt.Fprintf(w, "\ntoolhost mcp accept %s accepts all of it, unless it changes before\n", sanitized(args[0])); err != nil {
+				if _, err := fmt.Fprintf(w, "\ntoolhost mcp accept %s accepts all of it, unless it changes before\n",
+					sanitized(args[0])); err != nil {
 					return err
 				}
 				return host.Operator().Gateway().Shown(args[0], changes)
@@ -350,7 +365,8 @@ func printChange(w io.Writer, prefix, text string) {
 
 func mcpAcceptCommand(flags *hostFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "accept NAME", Short: "Accept what a server offers, as it was reviewed", Args: exactly(1, "toolhost mcp accept files"),
+		Use: "accept NAME", Short: "Accept what a server offers, as it was reviewed",
+		Args: exactly(1, "toolhost mcp accept files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
 				changes, err := host.Operator().Gateway().Review(args[0])
@@ -360,7 +376,8 @@ func mcpAcceptCommand(flags *hostFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d definitions of %s are accepted\n", len(changes), sanitized(args[0]))
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d definitions of %s are accepted\n", len(changes),
+					sanitized(args[0]))
 				return err
 			})
 		},
@@ -369,7 +386,8 @@ func mcpAcceptCommand(flags *hostFlags) *cobra.Command {
 
 func mcpRestartCommand(flags *hostFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "restart NAME", Short: "Start a server anew, also one that has ended too often", Args: exactly(1, "toolhost mcp restart files"),
+		Use: "restart NAME", Short: "Start a server anew, also one that has ended too often",
+		Args: exactly(1, "toolhost mcp restart files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
 				if _, err := host.Operator().Gateway().Review(args[0]); err != nil { // there is none of that name
@@ -397,7 +415,8 @@ func markRestart(host *mcpserver.Host, name string) error {
 func mcpCallCommand(flags *hostFlags) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "call NAME TOOL [JSON|-|KEY=VALUE...]", Short: "Call a tool of a server through the whole pipeline and print its text",
+		Use:   "call NAME TOOL [JSON|-|KEY=VALUE...]",
+		Short: "Call a tool of a server through the whole pipeline and print its text",
 		Long: `Call a tool of a server through the whole pipeline and print its text. The exit status is 1 when the tool reports an error, or the call is
 refused: without a rule that allows it a person must be asked, and here no one is. Arguments are given as to toolhost call.`,
 		Args: atLeast(2, `toolhost mcp call files read_file path=README.md`),
@@ -407,7 +426,8 @@ refused: without a rule that allows it a person must be asked, and here no one i
 			if len(args) > 2 {
 				var rest []string
 				if input, rest, err = arguments(cmd, args[2:]); err == nil && len(rest) > 0 {
-					err = usageError{fmt.Errorf("got %q after the arguments: give one JSON object, or words KEY=VALUE", rest[0])}
+					err = usageError{fmt.Errorf("got %q after the arguments: give one JSON object, or words KEY=VALUE",
+						rest[0])}
 				}
 			}
 			if err != nil {
@@ -419,7 +439,8 @@ refused: without a rule that allows it a person must be asked, and here no one i
 				}
 				name := "mcp__" + args[0] + "__" + args[1]
 				shown := showProgress(cmd.ErrOrStderr(), name)
-				reply := host.Call(cmd.Context(), host.AdmitNamed(""), mcpserver.Request{Tool: name, Args: input, Progress: shown.callback()})
+				reply := host.Call(cmd.Context(), host.AdmitNamed(""),
+					mcpserver.Request{Tool: name, Args: input, Progress: shown.callback()})
 				shown.stop()
 				if err := printReply(cmd.OutOrStdout(), reply, asJSON); err != nil {
 					return err

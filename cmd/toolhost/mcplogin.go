@@ -15,7 +15,8 @@ import (
 
 func mcpLoginCommand(flags *hostFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "login NAME", Short: "Log in to a server at a URL, in your browser", Args: exactly(1, "toolhost mcp login wiki"),
+		Use: "login NAME", Short: "Log in to a server at a URL, in your browser",
+		Args: exactly(1, "toolhost mcp login wiki"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
 				err := host.Operator().Gateway().Login(cmd.Context(), args[0], func(address string) error {

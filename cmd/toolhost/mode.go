@@ -15,7 +15,8 @@ func modeCommand() *cobra.Command {
 		Long: `Put a conversation into plan mode, in which edits are refused and what commands change is dropped, or back into the
 mode that the settings say. It holds at once in all hosts that run, and is kept. The conversation is named by its SCOPE, as toolhost history and
 toolhost log name it.`,
-		Example: "  toolhost mode plan threadId:0f1e2d3c4b5a", Args: exactly(2, "toolhost mode plan threadId:0f1e2d3c4b5a"), ValidArgs: []string{"plan", "default"},
+		Example: "  toolhost mode plan threadId:0f1e2d3c4b5a",
+		Args:    exactly(2, "toolhost mode plan threadId:0f1e2d3c4b5a"), ValidArgs: []string{"plan", "default"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			planning := args[0] == "plan"
 			if !planning && args[0] != "default" {

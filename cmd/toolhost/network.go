@@ -25,7 +25,8 @@ func (f *networkFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.address, "listen", "", "the `ADDRESS` to listen on: host:port, port 0 picking one, or unix:PATH (default: "+listen.DefaultAddress+", or the socket that systemd has opened)")
 	flags.StringVar(&f.cert, "tls-cert", "", "speak TLS with the certificate chain in this PEM `FILE`, which is read again when it changes")
 	flags.StringVar(&f.key, "tls-key", "", "the `FILE` with the key of the certificate")
-	flags.BoolVar(&f.plain, "insecure-plain-http", false, "listen without TLS where others can reach the server: tokens and files cross the network in the clear")
+	flags.BoolVar(&f.plain, "insecure-plain-http", false,
+		"listen without TLS where others can reach the server: tokens and files cross the network in the clear")
 	flags.StringArrayVar(&f.hosts, "host", nil, "a `NAME` under which clients address the server; repeatable")
 }
 
@@ -41,7 +42,8 @@ func (f *networkFlags) own(cfg *mcpserver.Config) {
 
 // isHost reports whether a name is one that a client can send. A pattern such as *.example.com would fit none.
 func isHost(name string) bool {
-	return name != "" && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789._-") == "" || net.ParseIP(name) != nil
+	return name != "" && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789._-") == "" ||
+		net.ParseIP(name) != nil
 }
 
 // open listens. What systemd says is taken out of the environment first, so it is called before a host is opened.

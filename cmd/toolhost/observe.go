@@ -43,7 +43,8 @@ func (f *observeFlags) add(flags *pflag.FlagSet) {
 // addLog adds the flags of the messages on stderr.
 func (f *observeFlags) addLog(flags *pflag.FlagSet) {
 	flags.StringVar(&f.logFormat, "log-format", "text", "the `FORMAT` of messages on stderr: text or json")
-	flags.StringVar(&f.logLevel, "log-level", commandLevel, "the least `LEVEL` of messages that are printed: debug, info, warn or error")
+	flags.StringVar(&f.logLevel, "log-level", commandLevel,
+		"the least `LEVEL` of messages that are printed: debug, info, warn or error")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print more on stderr; the same as --log-level debug")
 }
 
@@ -51,8 +52,10 @@ func (f *observeFlags) addLog(flags *pflag.FlagSet) {
 func (f *observeFlags) addServing(flags *pflag.FlagSet) {
 	f.serving = true
 	f.warn(flags)
-	flags.StringVar(&f.metrics.Address, "metrics", "", "serve metrics for Prometheus on this `ADDRESS`, such as 127.0.0.1:9464")
-	flags.StringVar(&f.metrics.TokenFile, "metrics-token-file", "", "the `FILE` with the bearer token of the scraper; needed where others can reach the address")
+	flags.StringVar(&f.metrics.Address, "metrics", "",
+		"serve metrics for Prometheus on this `ADDRESS`, such as 127.0.0.1:9464")
+	flags.StringVar(&f.metrics.TokenFile, "metrics-token-file", "",
+		"the `FILE` with the bearer token of the scraper; needed where others can reach the address")
 }
 
 // warn makes warnings the default: what a host does while it serves is in no output of the command.
@@ -91,7 +94,8 @@ func (f *observeFlags) apply(cfg *mcpserver.Config) error {
 		return usageError{fmt.Errorf("--audit-keep %d: at least one earlier log is kept", f.auditKeep)}
 	}
 	if f.auditMaxSize > 0 && f.auditMaxSize < audit.MinSize {
-		return usageError{fmt.Errorf("--audit-max-size %s: at least %s, which the longest record takes", f.auditMaxSize, byteSize(audit.MinSize))}
+		return usageError{fmt.Errorf("--audit-max-size %s: at least %s, which the longest record takes", f.auditMaxSize,
+			byteSize(audit.MinSize))}
 	}
 	cfg.AuditLog, cfg.AuditMaxSize, cfg.AuditKeep = f.auditLog, int64(f.auditMaxSize), f.auditKeep
 	var err error
@@ -106,7 +110,8 @@ func (f *observeFlags) apply(cfg *mcpserver.Config) error {
 func (f *observeFlags) watch(cfg *mcpserver.Config) {
 	if telemetry.Asked() {
 		var err error
-		if f.traces, err = telemetry.Start(context.Background(), telemetry.Config{Version: cfg.Version, Log: cfg.Log}); err != nil {
+		if f.traces, err = telemetry.Start(context.Background(),
+			telemetry.Config{Version: cfg.Version, Log: cfg.Log}); err != nil {
 			cfg.Log.Warn("OpenTelemetry cannot do all that the environment asks for", "error", err)
 		}
 		if f.traces != nil {

@@ -22,7 +22,8 @@ func parentExited(ctx context.Context) <-chan struct{} {
 	go func() {
 		defer unix.Close(fd)
 		for ctx.Err() == nil {
-			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(parentPollInterval.Milliseconds()))
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}},
+				int(parentPollInterval.Milliseconds()))
 			if n > 0 {
 				close(gone)
 				return

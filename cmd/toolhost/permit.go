@@ -28,7 +28,8 @@ func refuseInCall(cmd *cobra.Command) error {
 	if !slices.Contains(personOnly, name) || !builtin.InCall() {
 		return nil
 	}
-	if list := cmd.Flags().Lookup("list"); list != nil && list.Value.String() == "true" || name == "rules" && !cmd.Flags().Changed("remove") {
+	if list := cmd.Flags().Lookup("list"); list != nil && list.Value.String() == "true" || name == "rules" &&
+		!cmd.Flags().Changed("remove") {
 		return nil
 	}
 	return fmt.Errorf("toolhost %s is for a person: a call of an agent has started this process (its RLIMIT_LOCKS or its environment says so), and no call can change what calls may do or did. Run it in a terminal of your own", name)
@@ -51,7 +52,8 @@ can change it, and holds at once in hosts that run there. toolhost rules lists i
 			Args: func(cmd *cobra.Command, args []string) error {
 				switch {
 				case preset != "" && len(args) > 0:
-					return usageError{fmt.Errorf("--preset %s and %s: name one or the other", preset, strings.Join(args, " "))}
+					return usageError{fmt.Errorf("--preset %s and %s: name one or the other", preset,
+						strings.Join(args, " "))}
 				case preset != "":
 					return nil
 				}
@@ -61,7 +63,8 @@ can change it, and holds at once in hosts that run there. toolhost rules lists i
 				if preset != "" {
 					hosts := hostpreset.Hosts(preset)
 					if hosts == nil {
-						return usageError{fmt.Errorf("--preset %s: no such preset%s; there are %s", preset, didYouMean(preset, hostpreset.Names()), strings.Join(hostpreset.Names(), ", "))}
+						return usageError{fmt.Errorf("--preset %s: no such preset%s; there are %s", preset,
+							didYouMean(preset, hostpreset.Names()), strings.Join(hostpreset.Names(), ", "))}
 					}
 					args = hosts
 				}
@@ -76,8 +79,10 @@ can change it, and holds at once in hosts that run there. toolhost rules lists i
 			},
 		}
 		if c.list == settings.ListHosts {
-			cmd.Flags().StringVar(&program, "program", "", "allow the host to the program `NAME` alone, such as git, and not to what it starts")
-			cmd.Flags().StringVar(&preset, "preset", "", "allow the hosts of `NAME`: "+strings.Join(hostpreset.Names(), ", "))
+			cmd.Flags().StringVar(&program, "program", "",
+				"allow the host to the program `NAME` alone, such as git, and not to what it starts")
+			cmd.Flags().StringVar(&preset, "preset", "", "allow the hosts of `NAME`: "+
+				strings.Join(hostpreset.Names(), ", "))
 		}
 		flags.addRoots(cmd.Flags(), "the `DIR` of the workspace; repeatable (default: the working directory)")
 		flags.addState(cmd.Flags())
@@ -123,9 +128,11 @@ func removeRule(w io.Writer, list ruleList, which string) error {
 	}
 	switch {
 	case len(fit) == 0:
-		return fmt.Errorf("--remove %s: no rule has that number or text%s; toolhost rules lists them", which, didYouMean(which, list.texts()))
+		return fmt.Errorf("--remove %s: no rule has that number or text%s; toolhost rules lists them", which,
+			didYouMean(which, list.texts()))
 	case len(fit) > 1:
-		return fmt.Errorf("--remove %s: %d rules read so; name one by its number, such as %d", which, len(fit), fit[0].Number)
+		return fmt.Errorf("--remove %s: %d rules read so; name one by its number, such as %d", which, len(fit),
+			fit[0].Number)
 	}
 	r := fit[0]
 	if err := settings.Remove(r.entry, r.list); err != nil {

@@ -52,6 +52,7 @@ says how to remove it. toolhost doctor says whether commands are contained.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&install, "install", false, "as root: write the apparmor profile to /etc/apparmor.d and load it")
+	cmd.Flags().BoolVar(&install, "install", false,
+		"as root: write the apparmor profile to /etc/apparmor.d and load it")
 	return cmd
 }

@@ -40,7 +40,8 @@ func TestAppArmorPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	profile := apparmorProfile(name)
-	if want := "\n" + `@{toolhost} = "/opt/my \"tools\"/\{a\,b\}/\[x\]\*/@\{HOME\}\?/to\^l\\host"` + "\n"; !strings.Contains(profile, want) {
+	if want := "\n" + `@{toolhost} = "/opt/my \"tools\"/\{a\,b\}/\[x\]\*/@\{HOME\}\?/to\^l\\host"` +
+		"\n"; !strings.Contains(profile, want) {
 		t.Errorf("%s\nlacks %s", profile, want)
 	}
 	parser, err := exec.LookPath("apparmor_parser")

@@ -36,7 +36,8 @@ func showProgress(w io.Writer, tool string) *progress {
 	if !ok || !isTerminal(f) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	p := &progress{w: w, tool: tool, colours: useColor(w), began: time.Now(), stopped: make(chan struct{}), ended: make(chan struct{})}
+	p := &progress{w: w, tool: tool, colours: useColor(w), began: time.Now(), stopped: make(chan struct{}),
+		ended: make(chan struct{})}
 	go p.run()
 	return p
 }

@@ -45,7 +45,8 @@ func parseTarget(name string) (remote.Target, error) {
 
 // near dials a target. dial are the arguments of the host there, and settings further settings for it in base64.
 func (f *targetFlags) near(
-	ctx context.Context, stderr io.Writer, target remote.Target, dial, settings []string, credentials remote.Credentials,
+	ctx context.Context, stderr io.Writer, target remote.Target, dial, settings []string,
+	credentials remote.Credentials,
 ) *remote.Near {
 	if target.Root != "" {
 		dial = append([]string{"--root=" + target.Root}, dial...)
@@ -127,7 +128,8 @@ and of your credentials those of --credential only.`,
 				return err
 			}
 			if target.Sandbox == nil && (flags.ephemeral || flags.suspend) {
-				return usageError{fmt.Errorf("--ephemeral and --suspend are for targets sandbox://, not for %s", args[0])}
+				return usageError{fmt.Errorf("--ephemeral and --suspend are for targets sandbox://, not for %s",
+					args[0])}
 			}
 			more, credentials, err := flags.credentials()
 			if err != nil {
@@ -154,11 +156,16 @@ and of your credentials those of --credential only.`,
 	set.BoolVar(&flags.ephemeral, "ephemeral", false, "with sandbox://: delete the workspace at the end")
 	set.BoolVar(&flags.suspend, "suspend", false, "with sandbox://: suspend the sandbox at the end; the workspace stays")
 	cmd.MarkFlagsMutuallyExclusive("ephemeral", "suspend")
-	set.StringArrayVar(&flags.secrets, "credential", nil, "the `NAME` of a masked variable (toolhost credential list) whose value here serves commands there, where it is masked too; repeatable")
-	set.StringArrayVar(&flags.forward, "forward", nil, "a `PORT` of this machine's loopback interface that leads to the same one of the target, such as that of a server in a background task, or HERE:THERE; repeatable")
-	set.StringVar(&flags.network.address, "listen", "", "with http: the `ADDRESS` to listen on (default: "+listen.DefaultAddress+")")
-	set.StringVar(&flags.tokenFile, "token-file", "", "with http: the `FILE` that holds the bearer token (default: one is made and kept in the state directory)")
-	set.StringVar(&flags.stateDir, "state-dir", "", "with http: the `DIR` for the token (default: $XDG_STATE_HOME/toolhost)")
+	set.StringArrayVar(&flags.secrets, "credential", nil,
+		"the `NAME` of a masked variable (toolhost credential list) whose value here serves commands there, where it is masked too; repeatable")
+	set.StringArrayVar(&flags.forward, "forward", nil,
+		"a `PORT` of this machine's loopback interface that leads to the same one of the target, such as that of a server in a background task, or HERE:THERE; repeatable")
+	set.StringVar(&flags.network.address, "listen", "", "with http: the `ADDRESS` to listen on (default: "+
+		listen.DefaultAddress+")")
+	set.StringVar(&flags.tokenFile, "token-file", "",
+		"with http: the `FILE` that holds the bearer token (default: one is made and kept in the state directory)")
+	set.StringVar(&flags.stateDir, "state-dir", "",
+		"with http: the `DIR` for the token (default: $XDG_STATE_HOME/toolhost)")
 	return cmd
 }
 
@@ -191,7 +198,8 @@ func (f *remoteFlags) credentials() (args []string, find remote.Credentials, err
 	if err != nil {
 		return nil, nil, err
 	}
-	return append(args, "--credentials-of="+me.Username+"@"+machine), func(ctx context.Context) (map[string]string, error) {
+	return append(args, "--credentials-of="+me.Username+"@"+machine), func(ctx context.Context) (map[string]string,
+		error) {
 		values := map[string]string{}
 		for name, m := range masks {
 			value, err := credential.Value(ctx, name, m.Command, m.File, os.Getenv(name))
@@ -301,7 +309,8 @@ func authorized(verifier auth.Verifier, next http.Handler) http.Handler {
 		}
 		if err != nil {
 			w.Header().Set("WWW-Authenticate", auth.Challenge(err, ""))
-			http.Error(w, err.Error()+"; a bearer token is required: send Authorization: Bearer <token>", auth.Status(err))
+			http.Error(w, err.Error()+"; a bearer token is required: send Authorization: Bearer <token>",
+				auth.Status(err))
 			return
 		}
 		r.Header.Set("Authorization", "Bearer "+auth.RelayBearer(mcpserver.Local()))

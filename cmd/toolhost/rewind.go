@@ -73,15 +73,18 @@ func (u *undoing) addFlags(cmd *cobra.Command, flags *hostFlags) {
 func callsOf(changes []builtin.Change) []changedCall {
 	calls := []changedCall{}
 	for _, c := range changes {
-		file := changedFile{c.Path, rawPath(c.Path), changeOf(c), blob{c.Before.Sum, c.Before.Size}, blob{c.After.Sum, c.After.Size}, c.Lost, c.UndoneBy}
+		file := changedFile{c.Path, rawPath(c.Path), changeOf(c), blob{c.Before.Sum, c.Before.Size},
+			blob{c.After.Sum, c.After.Size}, c.Lost, c.UndoneBy}
 		if n := len(calls); n > 0 && calls[n-1].ID == c.ID {
 			calls[n-1].Files = append(calls[n-1].Files, file)
 			calls[n-1].undone = calls[n-1].undone && c.UndoneBy != ""
 			continue
 		}
 		calls = append(calls, changedCall{
-			ID: c.ID, Time: c.Time, Principal: c.Principal, Scope: c.Scope, Tool: c.Tool, State: string(c.State), Command: c.Command, Ignored: c.Ignored,
-			Notes: c.Notes, HeadMoved: c.HeadMoved, Files: []changedFile{file}, UndoOf: c.UndoOf, undone: c.UndoneBy != "",
+			ID: c.ID, Time: c.Time, Principal: c.Principal, Scope: c.Scope, Tool: c.Tool, State: string(c.State),
+			Command: c.Command, Ignored: c.Ignored,
+			Notes: c.Notes, HeadMoved: c.HeadMoved, Files: []changedFile{file}, UndoOf: c.UndoOf,
+			undone: c.UndoneBy != "",
 		})
 	}
 	for i := range calls {

@@ -48,7 +48,8 @@ settings file cannot be parsed, which refuses every call until it is corrected.`
 			if err != nil {
 				return err
 			}
-			policy, err := guard.New(guard.Config{Roots: where.Roots, ExplicitRoots: true, Home: where.Home, StateDir: where.StateDir, Settings: set})
+			policy, err := guard.New(guard.Config{Roots: where.Roots, ExplicitRoots: true, Home: where.Home,
+				StateDir: where.StateDir, Settings: set})
 			if err != nil {
 				return err
 			}
@@ -131,7 +132,8 @@ func hooksOf(set *settings.Settings, policy *guard.Policy) (list []listedHook) {
 				}
 				held, depends := policy.HookFiles(h)
 				text := strings.Join(append([]string{h.Command}, h.Args...), " ")
-				one := listedHook{Event: event, Command: text, Where: group.Source.Where(), Contained: !h.Uncontained, Held: held}
+				one := listedHook{Event: event, Command: text, Where: group.Source.Where(),
+					Contained: !h.Uncontained, Held: held}
 				if depends != nil {
 					one.Warning = depends.Error()
 				}
@@ -181,7 +183,8 @@ func rulesOf(set *settings.Settings, warnings []string) ruleList {
 		{"allow program", settings.ListPrograms, set.Sandbox.Network.Programs}, {"log in", sshLogins, set.Sandbox.Credentials.SSHAgent},
 	} {
 		for _, e := range l.entries {
-			list.Rules = append(list.Rules, listedRule{Number: len(list.Rules) + 1, Action: l.action, Rule: e.Text, Source: e.Kind.String(), Where: e.Where(), list: l.key, entry: e})
+			list.Rules = append(list.Rules, listedRule{Number: len(list.Rules) + 1, Action: l.action, Rule: e.Text,
+				Source: e.Kind.String(), Where: e.Where(), list: l.key, entry: e})
 		}
 	}
 	for _, l := range []struct {
@@ -232,13 +235,16 @@ func printRules(w io.Writer, list ruleList) error {
 		if r.Held != "" {
 			held = "\theld: " + r.Held
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s%s\n", r.Number, coloured(w, cmp.Or(actionColours[r.Action], ordinary), r.Action), sanitized(r.Rule), r.Source, sanitized(r.Where), held)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s%s\n", r.Number, coloured(w, cmp.Or(actionColours[r.Action], ordinary),
+			r.Action), sanitized(r.Rule), r.Source, sanitized(r.Where), held)
 	}
 	for _, h := range list.Hooks {
-		fmt.Fprintf(table, "\t%s\t%s\t%s\t%s\n", coloured(w, ordinary, "hook "+h.Event), sanitized(h.Command), sanitized(h.how()), sanitized(h.Where))
+		fmt.Fprintf(table, "\t%s\t%s\t%s\t%s\n", coloured(w, ordinary, "hook "+h.Event), sanitized(h.Command),
+			sanitized(h.how()), sanitized(h.Where))
 	}
 	for _, r := range list.LeftOut {
-		fmt.Fprintf(table, "\t%s\t%s\t%s\t%s\n", coloured(w, ordinary, "left out"), sanitized(r.Rule), r.Source, sanitized(r.Where))
+		fmt.Fprintf(table, "\t%s\t%s\t%s\t%s\n", coloured(w, ordinary, "left out"), sanitized(r.Rule), r.Source,
+			sanitized(r.Where))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -335,7 +341,8 @@ func listTrust(w io.Writer, where settings.Config, asJSON bool) error {
 		return printJSON(w, list)
 	}
 	for _, t := range trusted {
-		if _, err := fmt.Fprintf(w, "%s  since %s\n", sanitized(t.Root), t.Since.Local().Format("2006-01-02 15:04")); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  since %s\n", sanitized(t.Root),
+			t.Since.Local().Format("2006-01-02 15:04")); err != nil {
 			return err
 		}
 	}

@@ -69,9 +69,12 @@ The exit status is that of the client: 126 if it could not be started, 127 if th
 	flags.host.add(cmd)
 	flags.host.observe.warn(cmd.Flags())
 	flags.host.console.add(cmd.Flags())
-	cmd.Flags().StringArrayVar(&flags.hosts, "allow-host", nil, "a `HOST` that the client reaches, such as *.example.com or localhost:11434; repeatable")
-	cmd.Flags().BoolVar(&flags.weaker, "weaker", false, "run also where the sandbox does not hold everything; what is missing is said")
-	cmd.Flags().BoolVar(&flags.ungated, "no-exec-gate", false, "do not judge the programs that the client starts, for one that needs a seccomp listener of its own")
+	cmd.Flags().StringArrayVar(&flags.hosts, "allow-host", nil,
+		"a `HOST` that the client reaches, such as *.example.com or localhost:11434; repeatable")
+	cmd.Flags().BoolVar(&flags.weaker, "weaker", false,
+		"run also where the sandbox does not hold everything; what is missing is said")
+	cmd.Flags().BoolVar(&flags.ungated, "no-exec-gate", false,
+		"do not judge the programs that the client starts, for one that needs a seccomp listener of its own")
 	cmd.Flags().BoolVar(&flags.owned, "owned", false, "end with the process that started this one")
 	cmd.Flags().StringVar(&flags.copyOf, "copy-of", "", "the work tree that the root is a copy of")
 	_, _ = cmd.Flags().MarkHidden("owned"), cmd.Flags().MarkHidden("copy-of") // they are defined above
@@ -104,7 +107,8 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 			return err
 		}
 		ignoreSIGPIPE()
-		return f.host.sidecars(ctx, host, stdioKind, func() {}, func() error { return f.client(ctx, host, server, program, args) })
+		return f.host.sidecars(ctx, host, stdioKind, func() {},
+			func() error { return f.client(ctx, host, server, program, args) })
 	})
 }
 
@@ -114,7 +118,8 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 func (f *runFlags) clientProgram(name string) (string, error) {
 	path, err := findProgram(name)
 	if skipped := hostprogram.Skipped(err); len(skipped) > 0 && !f.weaker {
-		fmt.Fprintf(f.announce, "toolhost run: %s is started from where tools and commands can write\n", sanitized(skipped[0]))
+		fmt.Fprintf(f.announce, "toolhost run: %s is started from where tools and commands can write\n",
+			sanitized(skipped[0]))
 		return skipped[0], nil
 	}
 	return path, err
@@ -137,7 +142,8 @@ func findProgram(name string) (string, error) {
 }
 
 // client runs the client, and returns its exit status.
-func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcpserver.Server, program string, args []string) error {
+func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcpserver.Server, program string,
+	args []string) error {
 	cfg := builtin.CellSpec{Name: filepath.Base(args[0]), NoExecGate: f.ungated, Weaker: f.weaker, Env: clientEnv(host)}
 	known, err := newRunClient(cfg.Name, host.Operator().StateDir())
 	if err != nil {
@@ -170,7 +176,8 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 		bin, browser, err := serveBrowser(ctx, dir, ownProgram(), pages)
 		spec.Sockets = append(spec.Sockets, browser)
 		spec.Env = slices.DeleteFunc(spec.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") || strings.HasPrefix(e, "BROWSER=") })
-		spec.Env = append(spec.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "BROWSER="+filepath.Join(bin, "xdg-open"))
+		spec.Env = append(spec.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "BROWSER="+
+			filepath.Join(bin, "xdg-open"))
 		return err
 	}
 	if f.ungated {
@@ -258,7 +265,8 @@ func clientDir(roots []string) (string, error) {
 
 // withheldVariables are those of this process that a client must not have: what is ours, what loads code into
 // programs, and directories for temporary files in place of TMPDIR, which it cannot write.
-var withheldVariables = []string{"LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "PWD", "OLDPWD", "SHLVL", "_", "TMP", "TEMP"}
+var withheldVariables = []string{"LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "PWD", "OLDPWD", "SHLVL", "_",
+	"TMP", "TEMP"}
 
 // clientEnv is the environment of the client: the user's, without what the settings keep from commands.
 func clientEnv(host *mcpserver.Host) []string {
@@ -300,7 +308,8 @@ func splitHosts(names []string) (hosts []string, ports []int, err error) {
 func connectCommand() *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
-		Use: "connect SOCKET", Short: "Carry MCP to the host of toolhost run", Hidden: true, Args: exactly(1, "toolhost connect /path/mcp.sock"),
+		Use: "connect SOCKET", Short: "Carry MCP to the host of toolhost run", Hidden: true,
+		Args: exactly(1, "toolhost connect /path/mcp.sock"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			conn, err := net.Dial("unix", args[0])
 			if err != nil {

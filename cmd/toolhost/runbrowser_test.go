@@ -75,7 +75,8 @@ func TestPages(t *testing.T) {
 		now = now.Add(tt.after)
 		before := len(opened)
 		err := p.page(tt.address)
-		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) || (len(opened) > before) != (tt.says == "") {
+		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) ||
+			(len(opened) > before) != (tt.says == "") {
 			t.Errorf("%s after %v: %v, opened %q", tt.address, tt.after, err, opened[before:])
 		}
 	}

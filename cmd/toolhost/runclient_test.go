@@ -53,7 +53,8 @@ func TestLayerShowsRoots(t *testing.T) {
 		}
 	}
 	for root, private := range map[string]bool{
-		config: false, filepath.Join(config, "project"): false, filepath.Join(home, "config-of-others"): true, home: true,
+		config: false, filepath.Join(config, "project"): false,
+		filepath.Join(home, "config-of-others"): true, home: true,
 	} {
 		r := runClient{env: clients.Env{Home: home}, state: filepath.Join(home, "state"), roots: []string{root}}
 		spec := builtin.CellSpec{Layers: map[string]string{}}
@@ -134,7 +135,8 @@ func TestEntryAdded(t *testing.T) {
 			}
 			got = string(copied)
 		}
-		if !strings.Contains(got, "dark") || strings.Count(got, "/cell/mcp.sock") != 1 || strings.Contains(got, "old") || tt.variable != "" && strings.Count(got, tt.variable+"=") != 1 {
+		if !strings.Contains(got, "dark") || strings.Count(got, "/cell/mcp.sock") != 1 ||
+			strings.Contains(got, "old") || tt.variable != "" && strings.Count(got, tt.variable+"=") != 1 {
 			t.Errorf("%s: %s", tt.program, got)
 		}
 	}

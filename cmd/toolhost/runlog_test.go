@@ -32,7 +32,8 @@ func TestHeldLog(t *testing.T) {
 	}
 	held.release(log)
 	got := strings.Split(strings.TrimSpace(said()), "\n")
-	if len(got) != maxHeld+1 || !strings.Contains(got[0], "msg=first key=value g.n=1") || !strings.Contains(got[maxHeld], "messages=5") {
+	if len(got) != maxHeld+1 || !strings.Contains(got[0], "msg=first key=value g.n=1") ||
+		!strings.Contains(got[maxHeld], "messages=5") {
 		t.Errorf("at the end: %d lines, %q … %q", len(got), got[0], got[len(got)-1])
 	}
 	log.Warn("after")

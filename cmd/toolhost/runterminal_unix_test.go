@@ -46,7 +46,8 @@ func TestLeaveAwaitsItsOwnAnswer(t *testing.T) {
 			return false
 		}
 	}
-	for _, forged := range []string{"\x1b[0n", strings.Repeat("\x1b[1;1R", moves), "touch breached\r", answer[:len(answer)-1]} {
+	for _, forged := range []string{"\x1b[0n", strings.Repeat("\x1b[1;1R", moves), "touch breached\r",
+		answer[:len(answer)-1]} {
 		if _, _ = k.Write([]byte(forged)); came() {
 			t.Errorf("it takes %q for the answer to %q", forged, asked)
 		}

@@ -16,8 +16,10 @@ type scopeFlags struct {
 }
 
 func (f *scopeFlags) add(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.keys, "scope-key", nil, "a `NAME[=exact|shared]` of a key in _meta whose values name conversations, exact if each is one agent's alone; repeatable")
-	flags.BoolVar(&f.argument, "session-argument", false, "give every tool an argument \"session\", for clients that cannot send _meta")
+	flags.StringArrayVar(&f.keys, "scope-key", nil,
+		"a `NAME[=exact|shared]` of a key in _meta whose values name conversations, exact if each is one agent's alone; repeatable")
+	flags.BoolVar(&f.argument, "session-argument", false,
+		"give every tool an argument \"session\", for clients that cannot send _meta")
 }
 
 // addStrict adds the flag that only a server of many clients needs.

@@ -67,8 +67,9 @@ func newPlace(command string) (p place, err error) {
 		return p, fmt.Errorf("no directory for the test: %w", err)
 	}
 	p = place{
-		dir: dir, root: filepath.Join(dir, "root"), state: filepath.Join(dir, "state"), tokenFile: filepath.Join(dir, "token"),
-		token: rand.Text(), content: "this is " + rand.Text(),
+		dir: dir, root: filepath.Join(dir, "root"), state: filepath.Join(dir, "state"),
+		tokenFile: filepath.Join(dir, "token"),
+		token:     rand.Text(), content: "this is " + rand.Text(),
 	}
 	err = errors.Join(os.Mkdir(p.root, 0o700), os.WriteFile(p.tokenFile, []byte(p.token+"\n"), 0o600),
 		os.WriteFile(filepath.Join(p.root, fileName), []byte(p.content+"\n"), 0o600))
@@ -84,7 +85,8 @@ func environment() []string {
 	var kept []string
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		if !strings.HasPrefix(name, "OTEL_") && name != "NOTIFY_SOCKET" && !strings.HasPrefix(name, "LISTEN_") && name != "WATCHDOG_USEC" {
+		if !strings.HasPrefix(name, "OTEL_") && name != "NOTIFY_SOCKET" && !strings.HasPrefix(name, "LISTEN_") &&
+			name != "WATCHDOG_USEC" {
 			kept = append(kept, v)
 		}
 	}
@@ -160,7 +162,8 @@ func (t *talk) talk(ctx context.Context, p place) (tools int, err error) {
 		} `json:"content"`
 		IsError bool `json:"isError"`
 	}
-	if err := t.request(ctx, "tools/call", message{"name": "Read", "arguments": message{"file_path": fileName}}, &read); err != nil {
+	if err := t.request(ctx, "tools/call", message{"name": "Read", "arguments": message{"file_path": fileName}},
+		&read); err != nil {
 		return len(names), fmt.Errorf("tools/call: %w", err)
 	}
 	if len(read.Content) == 0 || read.IsError || !strings.Contains(read.Content[0].Text, p.content) {

@@ -29,7 +29,8 @@ type stdio struct {
 }
 
 func startStdio(ctx context.Context, program string, p place) (wire, error) {
-	return startServer(ctx, p.root, p.env, program, append([]string{"stdio", "--root", p.root, "--state-dir", p.state}, p.flags...)...)
+	return startServer(ctx, p.root, p.env, program,
+		append([]string{"stdio", "--root", p.root, "--state-dir", p.state}, p.flags...)...)
 }
 
 // startServer starts a server in a directory, with more variables than this process has.

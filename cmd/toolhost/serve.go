@@ -170,7 +170,8 @@ func announce(w io.Writer, person bool, l *listen.Listener, known *callers, endp
 }
 
 // nextSteps tells what a server enforces, and how a client is added to it.
-func nextSteps(ctx context.Context, w io.Writer, host *mcpserver.Host, l *listen.Listener, known *callers, console bool) {
+func nextSteps(ctx context.Context, w io.Writer, host *mcpserver.Host, l *listen.Listener, known *callers,
+	console bool) {
 	set := host.Operator().Settings()
 	fmt.Fprintf(w, "mode %s; sandbox %s\n", set.DefaultMode, sandboxLine(ctx, &set.Sandbox))
 	if !console {

@@ -69,8 +69,9 @@ func (r *hostRecord) open(host *mcpserver.Host, transport, address string) {
 	}
 	r.file = name + ".json"
 	r.host = runningHost{
-		PID: os.Getpid(), Transport: transport, Address: address, Roots: operator.Roots(), Clients: append([]string{}, r.host.Clients...),
-		Since: time.Now().UTC().Truncate(time.Second), Version: versionString(), AuditLog: operator.AuditPath(),
+		PID: os.Getpid(), Transport: transport, Address: address, Roots: operator.Roots(),
+		Clients: append([]string{}, r.host.Clients...),
+		Since:   time.Now().UTC().Truncate(time.Second), Version: versionString(), AuditLog: operator.AuditPath(),
 	}
 	if err == nil {
 		err = r.write()
@@ -202,8 +203,10 @@ func printHosts(w io.Writer, all []runningHost) error {
 	fmt.Fprintln(table, "PID\tTRANSPORT\tSINCE\tROOTS\tCLIENTS\tCONSOLE")
 	for _, h := range all {
 		transport := strings.TrimSpace(h.Transport + " " + h.Address)
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", h.PID, sanitized(transport), h.Since.Local().Format("2006-01-02 15:04"),
-			sanitized(strings.Join(h.Roots, ", ")), sanitized(cmp.Or(strings.Join(h.Clients, ", "), "-")), cmp.Or(h.Console, "-"))
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", h.PID, sanitized(transport),
+			h.Since.Local().Format("2006-01-02 15:04"),
+			sanitized(strings.Join(h.Roots, ", ")), sanitized(cmp.Or(strings.Join(h.Clients, ", "),
+				"-")), cmp.Or(h.Console, "-"))
 	}
 	return table.Flush()
 }

@@ -55,7 +55,8 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 	var root string
 	var expires duration
 	cmd := &cobra.Command{
-		Use: "add NAME", Short: "Make a token and print it, this once", Args: exactly(1, "toolhost token add ci --rights read"),
+		Use: "add NAME", Short: "Make a token and print it, this once",
+		Args: exactly(1, "toolhost token add ci --rights read"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := auth.CheckName(args[0]); err != nil {
 				return usageError{err}
@@ -99,8 +100,10 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringSliceVar(&rights, "rights", auth.All.Names(), "the rights of the token, a `LIST` of read, write and exec")
-	cmd.Flags().StringSliceVar(&servers, "servers", nil, "the other MCP servers that it may use, a `LIST` (default: all; \"\": none)")
+	cmd.Flags().StringSliceVar(&rights, "rights", auth.All.Names(),
+		"the rights of the token, a `LIST` of read, write and exec")
+	cmd.Flags().StringSliceVar(&servers, "servers", nil,
+		"the other MCP servers that it may use, a `LIST` (default: all; \"\": none)")
 	cmd.Flags().StringVar(&root, "root", "", "the `DIR` in the host's roots that it works in, and out of which it sees nothing of them (default: all roots)")
 	cmd.Flags().Var(&expires, "expires", "how `LONG` it lives, such as 12h or 30d (default: until it is revoked)")
 	cmd.Flags().Lookup("expires").DefValue = "" // which the help would repeat as 0s
@@ -124,7 +127,8 @@ func ownRoot(dir string) (string, error) {
 
 func tokenRevokeCommand(flags *tokenFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME", Short: "Take a token back, and end what it has open", Args: exactly(1, "toolhost token revoke ci"),
+		Use: "revoke NAME", Short: "Take a token back, and end what it has open",
+		Args: exactly(1, "toolhost token revoke ci"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return flags.names(), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -215,7 +219,8 @@ func tokensTable(w io.Writer, tokens []auth.Token) error {
 		case !t.Expires.IsZero():
 			expires = t.Expires.Local().Format(time.DateTime)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", t.Name, allowed(t), t.Created.Local().Format(time.DateTime), expires, cmp.Or(t.Root, "all"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", t.Name, allowed(t), t.Created.Local().Format(time.DateTime), expires,
+			cmp.Or(t.Root, "all"))
 	}
 	return table.Flush()
 }

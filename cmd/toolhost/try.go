@@ -188,7 +188,8 @@ func (t *trying) settings() ([]byte, error) {
 }
 
 // gitPlaces are the variables that name a repository, as a hook of git has them: the client is to work in its own.
-var gitPlaces = []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE"}
+var gitPlaces = []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",
+	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE"}
 
 // withoutGitPlaces is an environment without them.
 func withoutGitPlaces(env []string) []string {
@@ -212,7 +213,8 @@ func (t *trying) runClient(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	flags := []string{"run", "--root=" + t.worktree.Tree(), "--settings=" + settings, "--owned", "--copy-of=" + t.worktree.Source}
+	flags := []string{"run", "--root=" + t.worktree.Tree(), "--settings=" + settings, "--owned", "--copy-of=" +
+		t.worktree.Source}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if t.run.Flags().Lookup(f.Name) == nil {
 			return
@@ -270,7 +272,8 @@ func (t *trying) settle(ctx context.Context, cmd *cobra.Command) error {
 		fmt.Fprintln(errs, "toolhost try:", sanitized(note))
 	}
 	if made := t.worktree.Left.Ignored; len(made) > 0 {
-		fmt.Fprintf(errs, "toolhost try: made, but ignored by git, and so in no diff or branch: %s: %s\n", files(len(made)), sanitized(strings.Join(made[:min(len(made), shownIgnored)], ", ")))
+		fmt.Fprintf(errs, "toolhost try: made, but ignored by git, and so in no diff or branch: %s: %s\n",
+			files(len(made)), sanitized(strings.Join(made[:min(len(made), shownIgnored)], ", ")))
 	}
 	fate := t.fate
 	switch {
@@ -324,7 +327,9 @@ func (t *trying) keep(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	if left.Branch != "" {
-		fmt.Fprintf(w, "toolhost try: the changes are kept on %s\n  git diff %.12s...%s\n  git merge %s\n", strings.Join(append([]string{left.Branch}, left.Others...), ", "), t.worktree.Base, left.Branch, left.Branch)
+		fmt.Fprintf(w, "toolhost try: the changes are kept on %s\n  git diff %.12s...%s\n  git merge %s\n",
+			strings.Join(append([]string{left.Branch}, left.Others...),
+				", "), t.worktree.Base, left.Branch, left.Branch)
 	}
 	return nil
 }
@@ -355,7 +360,8 @@ func (t *trying) apply(ctx context.Context, w io.Writer) error {
 				fmt.Fprintf(w, "toolhost try: not applied: %s\n", sanitized(why))
 			}
 			if err == nil {
-				fmt.Fprintf(w, "toolhost try: %s changed in %s; toolhost undo takes it back\n", files(done.Changed), sanitized(t.worktree.Source))
+				fmt.Fprintf(w, "toolhost try: %s changed in %s; toolhost undo takes it back\n", files(done.Changed),
+					sanitized(t.worktree.Source))
 			}
 			refused = len(done.Conflicts)+len(done.Refused) > 0
 			return err

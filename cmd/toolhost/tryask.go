@@ -40,7 +40,8 @@ func (t *trying) ask(ctx context.Context, w io.Writer, diff string) (fate string
 }
 
 // askConsole forwards the answer that is given at the console.
-func (t *trying) askConsole(ctx context.Context, w io.Writer, board *console.Console, diff string, answers chan<- string) {
+func (t *trying) askConsole(ctx context.Context, w io.Writer, board *console.Console, diff string,
+	answers chan<- string) {
 	form, err := json.Marshal(map[string]any{
 		"message": fmt.Sprintf("%s has changed a copy of %s", t.client, t.worktree.Source), "diff": diff,
 		"requestedSchema": map[string]any{"properties": map[string]any{"answer1": map[string]any{"enum": []string{"Apply", "Keep as branch", "Discard"}}}},

@@ -111,10 +111,12 @@ func (u *undoing) undo(cmd *cobra.Command, operator mcpserver.Operator, named bo
 // not change.
 func warn(w io.Writer, r builtin.UndoResult) {
 	for _, c := range r.Running {
-		fmt.Fprintf(w, "Still running since %s, in process %d: %s\n", c.Begun.Local().Format(time.DateTime), c.PID, sanitized(c.Command))
+		fmt.Fprintf(w, "Still running since %s, in process %d: %s\n", c.Begun.Local().Format(time.DateTime), c.PID,
+			sanitized(c.Command))
 	}
 	for _, id := range r.HeadMoved {
-		fmt.Fprintf(w, "Git has another commit checked out since %s: its work tree will show the reversed changes.\n", id)
+		fmt.Fprintf(w, "Git has another commit checked out since %s: its work tree will show the reversed changes.\n",
+			id)
 	}
 }
 

@@ -102,9 +102,11 @@ func (f *installFlags) replaceOwn(cmd *cobra.Command, client clients.Client, r c
 	own := cmp.Or(client.Keeps, "its own tools")
 	switch {
 	case client.Replaces == nil:
-		fmt.Fprintf(out, "note:   %s keeps %s: no setting of it switches them off; use toolhost run\n", client.Title, own)
+		fmt.Fprintf(out, "note:   %s keeps %s: no setting of it switches them off; use toolhost run\n",
+			client.Title, own)
 	case client.Since == "":
-		fmt.Fprintf(out, "note:   what these settings do was not tried: look at the tools that %s offers\n", client.Title)
+		fmt.Fprintf(out, "note:   what these settings do was not tried: look at the tools that %s offers\n",
+			client.Title)
 	default:
 		fmt.Fprintf(out, "note:   these settings were tried with %s %s", client.Title, client.Since)
 		if client.Keeps != "" {

@@ -60,7 +60,8 @@ func sandboxLine(ctx context.Context, set *settings.Sandbox) string {
 	case report.Backend == sandbox.None:
 		return "none: commands run with all your rights; toolhost doctor says how to get one"
 	case e.Writes && e.Denies && e.Network && e.Processes:
-		return fmt.Sprintf("%s: the kernel holds commands to the workspace, the rules and the allowed hosts", report.Backend)
+		return fmt.Sprintf("%s: the kernel holds commands to the workspace, the rules and the allowed hosts",
+			report.Backend)
 	}
 	text, _, _ := strings.Cut(report.String(), " (")
 	return text + "; toolhost doctor says why"

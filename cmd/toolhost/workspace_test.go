@@ -11,7 +11,8 @@ func TestWorkspaces(t *testing.T) {
 	home := t.TempDir()
 	other := t.TempDir()
 	for _, dir := range []string{
-		home + "/.claude", home + "/src/app/.git", home + "/src/app/deep/er", home + "/src/app/vendor/lib/.git", home + "/notes", other + "/x/.toolhost", other + "/x/y",
+		home + "/.claude", home + "/src/app/.git", home + "/src/app/deep/er", home + "/src/app/vendor/lib/.git", home +
+			"/notes", other + "/x/.toolhost", other + "/x/y",
 	} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -38,7 +39,8 @@ func TestWorkspaces(t *testing.T) {
 			}
 		})
 	}
-	if got := workspaces([]string{string(filepath.Separator) + "a"}, home); !slices.Equal(got, []string{string(filepath.Separator)}) {
+	if got := workspaces([]string{string(filepath.Separator) + "a"}, home); !slices.Equal(got,
+		[]string{string(filepath.Separator)}) {
 		t.Errorf("of a file at the top: %q", got)
 	}
 }

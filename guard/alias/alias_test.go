@@ -15,7 +15,8 @@ func TestTool(t *testing.T) {
 }
 
 func TestRuled(t *testing.T) {
-	for name, want := range map[string]string{"MultiEdit": "Edit", "Replace": "Write", "read_file": "Read", "LS": "", "apply_patch": "", "delete_file": ""} {
+	for name, want := range map[string]string{"MultiEdit": "Edit", "Replace": "Write", "read_file": "Read", "LS": "",
+		"apply_patch": "", "delete_file": ""} {
 		if got := Ruled(name); got != want {
 			t.Errorf("Ruled(%q) = %q, want %q", name, got, want)
 		}

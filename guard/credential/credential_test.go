@@ -29,10 +29,12 @@ func TestSentinel(t *testing.T) {
 			t.Errorf("%s: %s", value, a)
 		}
 	}
-	if body, _ := base64.RawURLEncoding.DecodeString(strings.Split(Sentinel(jwt, nil), ".")[1]); string(body) != `{"exp":99,"sub":"toolhost"}` {
+	if body, _ := base64.RawURLEncoding.DecodeString(strings.Split(Sentinel(jwt, nil),
+		".")[1]); string(body) != `{"exp":99,"sub":"toolhost"}` {
 		t.Errorf("a token with the body %s", body)
 	}
-	for host, begin := range map[string]string{"api.github.com": "ghp_", "registry.npmjs.org": "npm_", "api.anthropic.com": "sk-ant-", "example.com": "thm_"} {
+	for host, begin := range map[string]string{"api.github.com": "ghp_", "registry.npmjs.org": "npm_",
+		"api.anthropic.com": "sk-ant-", "example.com": "thm_"} {
 		if got := Sentinel("", []string{host}); !strings.HasPrefix(got, begin) {
 			t.Errorf("%s: %s", host, got)
 		}
@@ -65,9 +67,11 @@ func TestMaskFile(t *testing.T) {
 		for _, f := range found {
 			back := strings.ReplaceAll(masked, f.Sentinel, f.Value)
 			for _, user := range []string{"me:", ""} {
-				back = strings.ReplaceAll(back, base64.StdEncoding.EncodeToString([]byte(user+f.Sentinel)), base64.StdEncoding.EncodeToString([]byte(user+f.Value)))
+				back = strings.ReplaceAll(back, base64.StdEncoding.EncodeToString([]byte(user+f.Sentinel)),
+					base64.StdEncoding.EncodeToString([]byte(user+f.Value)))
 			}
-			if f.Value != secret || back != c.text || strings.Contains(masked, secret) || strings.Contains(masked, basic) {
+			if f.Value != secret || back != c.text || strings.Contains(masked, secret) ||
+				strings.Contains(masked, basic) {
 				t.Errorf("%s: %q by %q:\n%s\n%s", c.path, f.Value, f.Sentinel, masked, back)
 			}
 		}
@@ -86,11 +90,13 @@ func TestMaskFileHosts(t *testing.T) {
 		want       map[string]string
 	}{
 		{"/h/.netrc", "machine github.com login me password secret-1\nmachine a.b.example password secret-2 machine c.example password secret-3\nmachine registry.corp password secret-3 default password secret-4",
-			map[string]string{"secret-1": "api.github.com", "secret-2": "*.b.example:8443", "secret-3": "registry.corp", "secret-4": "*.b.example:8443 api.github.com localhost:99 registry.corp"}},
+			map[string]string{"secret-1": "api.github.com", "secret-2": "*.b.example:8443", "secret-3": "registry.corp",
+				"secret-4": "*.b.example:8443 api.github.com localhost:99 registry.corp"}},
 		{"/h/.npmrc", "//localhost:99/:_authToken=secret-1\n//npm.c.example/x/:_authToken=secret-2\n_authToken=secret-5\n; //a.github.com/:_authToken=secret-3\n",
 			map[string]string{"secret-1": "localhost:99", "secret-2": "", "secret-3": "api.github.com"}},
 		{"/h/.config/gh/hosts.yml", "github.com:\n    oauth_token: secret-1\n    users:\n        me:\n            oauth_token: secret-2\nb.example:\n    oauth_token: secret-3\n",
-			map[string]string{"secret-1": "api.github.com", "secret-2": "api.github.com", "secret-3": "*.b.example:8443"}},
+			map[string]string{"secret-1": "api.github.com", "secret-2": "api.github.com",
+				"secret-3": "*.b.example:8443"}},
 		{"/h/.docker/config.json", `{"auths": {"https://index.b.example/v1/": {"auth": "` + basic("secret-1") + `"}, "registry.corp": {"auth": "` + basic("secret-2") + `"}}, "c": {}}`,
 			map[string]string{"secret-1": "*.b.example:8443", "secret-2": "registry.corp"}},
 		{"/h/.pypirc", "[pypi]\npassword = secret-1\n", map[string]string{"secret-1": "*.b.example:8443 api.github.com localhost:99 registry.corp"}},
@@ -128,14 +134,16 @@ func TestRun(t *testing.T) {
 	if text, _ := os.ReadFile(failing); string(text) != "x\n" {
 		t.Errorf("a failing command ran %d times", len(text)/2)
 	}
-	if _, err := Run(context.Background(), "echo leaked; exit 3"); err == nil || strings.Count(err.Error(), "leaked") > 1 {
+	if _, err := Run(context.Background(), "echo leaked; exit 3"); err == nil ||
+		strings.Count(err.Error(), "leaked") > 1 {
 		t.Errorf("got %v", err)
 	}
 }
 
 // TestPresetFor: a token is sent to test it only to a host that gets it, and not where that points.
 func TestPresetFor(t *testing.T) {
-	for hosts, want := range map[string]bool{"api.github.com,x.example": true, "github.com": false, "uploads.github.com": false, "": false} {
+	for hosts, want := range map[string]bool{"api.github.com,x.example": true, "github.com": false,
+		"uploads.github.com": false, "": false} {
 		if p, ok := For(strings.Split(hosts, ",")); ok != want || ok && p.Name != "github" {
 			t.Errorf("%s: %v", hosts, p)
 		}

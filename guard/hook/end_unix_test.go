@@ -243,7 +243,8 @@ func TestStart(t *testing.T) {
 	if d.Action != Deny || !strings.Contains(d.Reason, lost.Error()) {
 		t.Errorf("got %+v, want a refusal because of %v", d, lost)
 	}
-	if want := "[/bin/sh -c guard --now]"; fmt.Sprint(got.Argv) != want || got.Dir != r.dir || len(got.Files) != 3 || got.Env[0] != "A=1" {
+	if want := "[/bin/sh -c guard --now]"; fmt.Sprint(got.Argv) != want || got.Dir != r.dir || len(got.Files) != 3 ||
+		got.Env[0] != "A=1" {
 		t.Errorf("started %+v", got)
 	}
 }

@@ -108,7 +108,8 @@ func lookPath(name, path string) (string, error) {
 // variable is the value of a variable in an environment, "" if it has none.
 func variable(env []string, name string) string {
 	for _, entry := range env {
-		if key, value, _ := strings.Cut(entry, "="); key == name || runtime.GOOS == "windows" && strings.EqualFold(key, name) {
+		if key, value, _ := strings.Cut(entry, "="); key == name || runtime.GOOS == "windows" &&
+			strings.EqualFold(key, name) {
 			return value
 		}
 	}

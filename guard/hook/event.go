@@ -26,7 +26,8 @@ type event struct {
 }
 
 func (c Call) event(name string) event {
-	e := event{SessionID: c.SessionID, Cwd: c.Cwd, Mode: c.Mode, Name: name, Tool: c.Tool, ToolUseID: c.ToolUseID, Input: c.Input}
+	e := event{SessionID: c.SessionID, Cwd: c.Cwd, Mode: c.Mode, Name: name, Tool: c.Tool, ToolUseID: c.ToolUseID,
+		Input: c.Input}
 	if len(e.Input) == 0 {
 		e.Input = json.RawMessage("{}")
 	}

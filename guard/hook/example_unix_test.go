@@ -15,8 +15,9 @@ import (
 func ExampleRunner_Pre() {
 	set := []settings.HookMatcher{{
 		Matcher: "Bash",
-		Hooks:   []settings.Hook{{Type: "command", Command: `if grep -q 'git push'; then echo "push by hand" >&2; exit 2; fi`}},
-		Source:  settings.Entry{File: "/home/me/.claude/settings.json", Line: 4},
+		Hooks: []settings.Hook{{Type: "command",
+			Command: `if grep -q 'git push'; then echo "push by hand" >&2; exit 2; fi`}},
+		Source: settings.Entry{File: "/home/me/.claude/settings.json", Line: 4},
 	}}
 	call := hook.Call{Tool: "Bash", Input: json.RawMessage(`{"command": "git \u0070ush --force"}`)}
 

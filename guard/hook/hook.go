@@ -147,7 +147,8 @@ type Runner struct {
 // New returns a Runner; close it. It touches nothing: what is wrong with cfg shows
 // when a hook is run, as its failure.
 func New(cfg Config) *Runner {
-	r := &Runner{start: cfg.Start, outside: cfg.Outside, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match, failing: cfg.Failed, log: cfg.Log, drain: drainTime, response: answerTime}
+	r := &Runner{start: cfg.Start, outside: cfg.Outside, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match,
+		failing: cfg.Failed, log: cfg.Log, drain: drainTime, response: answerTime}
 	if r.outside == nil {
 		r.outside = func(settings.Hook) (bool, error) { return true, nil }
 	}
@@ -220,7 +221,8 @@ func (r *Runner) Denied(ctx context.Context, set []settings.HookMatcher, c Call,
 // Post runs the PostToolUse hooks of a call that has succeeded within d. A hook
 // that fails is reported in the context. Give a context that outlives the call's,
 // if the hooks should run for a call whose client has gone.
-func (r *Runner) Post(ctx context.Context, set []settings.HookMatcher, c Call, response json.RawMessage, d time.Duration) After {
+func (r *Runner) Post(ctx context.Context, set []settings.HookMatcher, c Call, response json.RawMessage,
+	d time.Duration) After {
 	e := c.event(settings.PostToolUse)
 	e.Response, e.Millis = response, milliseconds(d)
 	return r.review(e, r.run(ctx, set, c, e))
@@ -228,7 +230,8 @@ func (r *Runner) Post(ctx context.Context, set []settings.HookMatcher, c Call, r
 
 // Failure runs the PostToolUseFailure hooks of a call that has failed with errText
 // within d. Otherwise it is as [Runner.Post].
-func (r *Runner) Failure(ctx context.Context, set []settings.HookMatcher, c Call, errText string, d time.Duration) After {
+func (r *Runner) Failure(ctx context.Context, set []settings.HookMatcher, c Call, errText string,
+	d time.Duration) After {
 	e := c.event(settings.PostToolUseFailure)
 	e.Error, e.Millis = errText, milliseconds(d)
 	return r.review(e, r.run(ctx, set, c, e))

@@ -77,7 +77,8 @@ func say(text string) string { return "cat <<'END'\n" + text + "\nEND" }
 
 // permission is an answer to PreToolUse, with more fields if given.
 func permission(action string, more ...string) string {
-	return fmt.Sprintf(`{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": %q%s}}`, action, strings.Join(more, ""))
+	return fmt.Sprintf(`{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": %q%s}}`, action,
+		strings.Join(more, ""))
 }
 
 func bashCall(text string) Call {
@@ -189,7 +190,8 @@ func TestPreFailure(t *testing.T) {
 			case !test.refuses && (got.Action != none || len(got.Context) != 1 || !strings.Contains(got.Context[0], test.want)):
 				t.Errorf("got %+v, want context with %q", got, test.want)
 			}
-			if got := r.Pre(t.Context(), strict(test.hooks), bashCall("ls")); !refused(got) || !test.refuses && !strings.Contains(got.Reason, "onFailure") {
+			if got := r.Pre(t.Context(), strict(test.hooks), bashCall("ls")); !refused(got) || !test.refuses &&
+				!strings.Contains(got.Reason, "onFailure") {
 				t.Errorf("strict: got %+v, want a refusal with %q", got, test.want)
 			}
 		})
@@ -221,7 +223,8 @@ func TestRequest(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			got := newRunner(t, Config{}).Request(t.Context(), commands(test.hook), bashCall("ls"), "a rule asks")
-			if len(got.Context) == 1 && len(test.want.Context) == 1 && strings.Contains(got.Context[0], test.want.Context[0]) {
+			if len(got.Context) == 1 && len(test.want.Context) == 1 &&
+				strings.Contains(got.Context[0], test.want.Context[0]) {
 				got.Context = test.want.Context
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -257,7 +260,8 @@ func TestPost(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got := newRunner(t, Config{}).Post(t.Context(), commands(test.hooks...), bashCall("ls"), json.RawMessage(`"out"`), time.Second)
+			got := newRunner(t, Config{}).Post(t.Context(), commands(test.hooks...), bashCall("ls"),
+				json.RawMessage(`"out"`), time.Second)
 			if bytes.Contains(got.Output, []byte("withheld")) {
 				got.Output = json.RawMessage("withheld")
 			}
@@ -323,7 +327,8 @@ func TestOutside(t *testing.T) {
 			s.Contained = false
 			return startGroup(s)
 		}
-		r := New(Config{Dir: t.TempDir(), Start: start, Outside: func(settings.Hook) (bool, error) { return tt.outside, tt.refused }})
+		r := New(Config{Dir: t.TempDir(), Start: start,
+			Outside: func(settings.Hook) (bool, error) { return tt.outside, tt.refused }})
 		set := []settings.HookMatcher{at(1, "", command(tt.text))}
 		if d := r.Pre(t.Context(), set, Call{Tool: "Bash"}); d.Action != tt.want || tt.void != (d.Void != "") {
 			t.Errorf("%s: got %v (%s), void %q; want %v", tt.name, d.Action, d.Reason, d.Void, tt.want)
@@ -342,9 +347,11 @@ func TestPath(t *testing.T) {
 		}
 	}
 	r := newRunner(t, Config{Dir: root, Env: []string{"PATH=" + root + ":" + mine + ":/usr/bin:/bin"}})
-	for _, h := range []settings.Hook{{Command: "notifier"}, {Command: "notifier", Args: []string{"x"}}, {Command: "sh -c notifier"}} {
+	for _, h := range []settings.Hook{{Command: "notifier"}, {Command: "notifier", Args: []string{"x"}},
+		{Command: "sh -c notifier"}} {
 		h.Type = "command"
-		if d := r.Pre(t.Context(), []settings.HookMatcher{{Hooks: []settings.Hook{h}}}, bashCall("ls")); d.Action != none {
+		if d := r.Pre(t.Context(), []settings.HookMatcher{{Hooks: []settings.Hook{h}}},
+			bashCall("ls")); d.Action != none {
 			t.Errorf("%s %q: got %v (%s)", h.Command, h.Args, d.Action, d.Reason)
 		}
 	}

@@ -70,7 +70,8 @@ func headersHint(h settings.Hook) string {
 	for name, value := range h.Headers {
 		for _, ref := range references.FindAllString(value, -1) {
 			if variable := strings.Trim(ref, "${}"); !slices.Contains(h.AllowedEnvVars, variable) {
-				return fmt.Sprintf(" (%s in the header %s was left out: allowedEnvVars does not name it)", variable, name)
+				return fmt.Sprintf(" (%s in the header %s was left out: allowedEnvVars does not name it)",
+					variable, name)
 			}
 		}
 	}

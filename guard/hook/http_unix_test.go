@@ -71,9 +71,11 @@ func TestHTTPRequest(t *testing.T) {
 	var got [6]string
 	h := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		body, _ = io.ReadAll(r.Body)
-		got = [6]string{r.Method, r.URL.RequestURI(), r.Host, r.Header.Get("Content-Type"), r.Header.Get("X-Key"), r.Header.Get("Authorization")}
+		got = [6]string{r.Method, r.URL.RequestURI(), r.Host, r.Header.Get("Content-Type"), r.Header.Get("X-Key"),
+			r.Header.Get("Authorization")}
 	})
-	h.Headers = map[string]string{"host": "guard.test", "x-key": "1", "Authorization": "Bearer ${SHARED}|${SECRET}$SECRET|$SHARED|$1"}
+	h.Headers = map[string]string{"host": "guard.test", "x-key": "1",
+		"Authorization": "Bearer ${SHARED}|${SECRET}$SECRET|$SHARED|$1"}
 	h.AllowedEnvVars = []string{"SHARED"}
 	newRunner(t, Config{}).Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls > x"))
 	want := [6]string{"POST", "/hook?token=secret", "guard.test", "application/json", "1", "Bearer this||this|$1"}
@@ -116,8 +118,10 @@ func TestHTTPAddress(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	for _, address := range []string{"", "localhost:80", "ftp://a/", "file:///etc/passwd", "http://", "http://%zz?token=secret", gone.URL + "/?token=secret"} {
-		got := newRunner(t, Config{}).Pre(t.Context(), strict([]settings.HookMatcher{at(1, "", settings.Hook{Type: "http", URL: address})}), bashCall("ls"))
+	for _, address := range []string{"", "localhost:80", "ftp://a/", "file:///etc/passwd", "http://",
+		"http://%zz?token=secret", gone.URL + "/?token=secret"} {
+		got := newRunner(t, Config{}).Pre(t.Context(),
+			strict([]settings.HookMatcher{at(1, "", settings.Hook{Type: "http", URL: address})}), bashCall("ls"))
 		if got.Action != Deny || strings.Contains(got.Reason, "secret") {
 			t.Errorf("%q: got %+v, want a refusal without the query", address, got)
 		}

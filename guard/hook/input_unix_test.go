@@ -143,7 +143,8 @@ func TestRelativePath(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "jq"), []byte("#!/bin/sh\ntouch planted\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	newRunner(t, Config{Dir: dir, Env: []string{"PATH=.::/usr/bin:/bin"}}).Pre(t.Context(), commands("jq -n 1"), bashCall("ls"))
+	newRunner(t, Config{Dir: dir, Env: []string{"PATH=.::/usr/bin:/bin"}}).Pre(t.Context(), commands("jq -n 1"),
+		bashCall("ls"))
 	if _, err := os.Stat(filepath.Join(dir, "planted")); err == nil {
 		t.Error("the planted program ran")
 	}
@@ -154,7 +155,8 @@ func TestArguments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "a guard")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\ncat >/dev/null; printf '<%s>' \"$@\" >&2; exit 2\n"), 0o755); err != nil {
+	if err := os.WriteFile(script, []byte("#!/bin/sh\ncat >/dev/null; printf '<%s>' \"$@\" >&2; exit 2\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
@@ -170,7 +172,8 @@ func TestArguments(t *testing.T) {
 		"no shell":    {settings.Hook{Command: "exit 0", Shell: "fish"}, "bash or powershell is expected"},
 	} {
 		tt.hook.Type = "command"
-		got := newRunner(t, Config{Dir: dir}).Pre(t.Context(), strict([]settings.HookMatcher{at(1, "", tt.hook)}), bashCall("ls"))
+		got := newRunner(t, Config{Dir: dir}).Pre(t.Context(), strict([]settings.HookMatcher{at(1, "", tt.hook)}),
+			bashCall("ls"))
 		if got.Action != Deny || !strings.Contains(got.Reason, tt.want) {
 			t.Errorf("%s: got %+v, want %q", name, got, tt.want)
 		}

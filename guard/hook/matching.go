@@ -52,7 +52,8 @@ func (r *Runner) matching(set []settings.HookMatcher, c Call) []chosen {
 		}
 		for _, h := range group.Hooks {
 			// Maps are printed in the order of their keys.
-			key := fmt.Sprintf("%q %q %q %t %q %q %q %q %t %t", h.Type, h.Command, h.Args, h.Args == nil, h.Shell, h.URL,
+			key := fmt.Sprintf("%q %q %q %t %q %q %q %q %t %t", h.Type, h.Command, h.Args, h.Args == nil,
+				h.Shell, h.URL,
 				h.Headers, h.AllowedEnvVars, h.Async, h.Uncontained)
 			if seen[key] || h.If != "" && !r.match(h.If, c) {
 				continue
@@ -107,7 +108,8 @@ func Idle(matcher string, tools []string) (remedy string) {
 		return ""
 	}
 	if rule := asRule.FindStringSubmatch(matcher); rule != nil {
-		return fmt.Sprintf(`a matcher is the name of a tool: write "matcher": %q, and "if": %q in the hook`, rule[1], matcher)
+		return fmt.Sprintf(`a matcher is the name of a tool: write "matcher": %q, and "if": %q in the hook`,
+			rule[1], matcher)
 	}
 	for name := range strings.FieldsFuncSeq(matcher, func(c rune) bool { return strings.ContainsRune("|, ^$()", c) }) {
 		meant := alias.Tool(name)

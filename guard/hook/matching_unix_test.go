@@ -68,7 +68,8 @@ func TestOnce(t *testing.T) {
 	r := newRunner(t, Config{})
 	slow := command("echo x >> ran")
 	slow.Timeout = time.Hour
-	set := []settings.HookMatcher{at(1, "Bash", command("echo x >> ran"), command("echo x >> ran")), at(2, "*", slow), at(3, "Edit", command("echo y >> ran"))}
+	set := []settings.HookMatcher{at(1, "Bash", command("echo x >> ran"), command("echo x >> ran")), at(2, "*", slow),
+		at(3, "Edit", command("echo y >> ran"))}
 	r.Pre(t.Context(), set, bashCall("ls"))
 	if got, _ := os.ReadFile(filepath.Join(r.dir, "ran")); string(got) != "x\n" {
 		t.Errorf("ran %q, want once", got)

@@ -44,7 +44,8 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	events := []string{settings.PreToolUse, settings.PostToolUse, settings.PostToolUseFailure, settings.PermissionRequest, settings.PermissionDenied}
+	events := []string{settings.PreToolUse, settings.PostToolUse, settings.PostToolUseFailure,
+		settings.PermissionRequest, settings.PermissionDenied}
 	f.Fuzz(func(t *testing.T, output []byte) {
 		for _, event := range events {
 			a, err := parse(event, output)
@@ -54,10 +55,12 @@ func FuzzParse(f *testing.F) {
 				}
 				continue
 			}
-			if !strings.Contains(string(output), "{") && (a.action != none || a.input != nil || a.output != nil || a.context != "") {
+			if !strings.Contains(string(output), "{") &&
+				(a.action != none || a.input != nil || a.output != nil || a.context != "") {
 				t.Fatalf("%s: text decided %+v", event, a)
 			}
-			if a.input != nil && (a.input[0] != '{' || !json.Valid(a.input)) || a.output != nil && !json.Valid(a.output) {
+			if a.input != nil && (a.input[0] != '{' || !json.Valid(a.input)) || a.output != nil &&
+				!json.Valid(a.output) {
 				t.Fatalf("%s: input %q, output %q", event, a.input, a.output)
 			}
 			if a.action == Ask && event != settings.PreToolUse {

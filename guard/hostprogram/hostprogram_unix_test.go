@@ -189,13 +189,15 @@ func TestFind(t *testing.T) {
 				}
 			}
 			kept, _ := Split(path)
-			out, err := (&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "command -v tool"}, Env: Clean([]string{"PATH=" + path}), Dir: s.root}).Output()
+			out, err := (&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "command -v tool"},
+				Env: Clean([]string{"PATH=" + path}), Dir: s.root}).Output()
 			if shown := strings.TrimSpace(string(out)); exposed(shown) != "" && !strings.HasPrefix(shown, s.mine) {
 				t.Errorf("a shell with PATH=%s finds %s (%v)", kept, shown, err)
 			}
 			os.Remove(honest)
 			_, err = FindIn("tool", path)
-			if !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "skipped") || !strings.Contains(err.Error(), "/tool") {
+			if !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "skipped") ||
+				!strings.Contains(err.Error(), "/tool") {
 				t.Errorf("the error does not say what was skipped: %v", err)
 			}
 		})

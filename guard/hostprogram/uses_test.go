@@ -55,7 +55,8 @@ func TestUses(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (name == "integration" || name == "guard/hostprogram" || d.Name() == "testdata" || strings.HasPrefix(name, ".") && name != "."):
+		case d.IsDir() && (name == "integration" || name == "guard/hostprogram" || d.Name() == "testdata" ||
+			strings.HasPrefix(name, ".") && name != "."):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
@@ -67,7 +68,8 @@ func TestUses(t *testing.T) {
 		}
 		for _, use := range usesOf(file) {
 			if resolved[name] == "" {
-				t.Errorf("%s: %s: start and find programs of the host with guard/hostprogram", fset.Position(use.Pos()), use.Sel.Name)
+				t.Errorf("%s: %s: start and find programs of the host with guard/hostprogram", fset.Position(use.Pos()),
+					use.Sel.Name)
 			}
 			delete(left, name)
 		}

@@ -33,7 +33,8 @@ func Open[F any](path string, open func() (F, error)) (F, error) {
 		case end.IsZero():
 			end = time.Now().Add(maxWait)
 		case time.Now().After(end):
-			return f, fmt.Errorf("%w and did not give it up within %v: %s, then repeat the call", ErrHeld, maxWait, remedy(path))
+			return f, fmt.Errorf("%w and did not give it up within %v: %s, then repeat the call", ErrHeld, maxWait,
+				remedy(path))
 		}
 		time.Sleep(min(wait, time.Until(end)))
 	}

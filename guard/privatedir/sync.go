@@ -110,7 +110,8 @@ func (p *Place) wanted(v View) (files map[string]fs.FileInfo, links map[string]s
 		path := filepath.Join(p.name, name)
 		info, err := os.Lstat(path)
 		switch {
-		case err != nil, p.alwaysOwn(name), found[name] != nil, !p.holds(name, v.Needed) && v.Hidden(path, info.IsDir()):
+		case err != nil, p.alwaysOwn(name), found[name] != nil, !p.holds(name, v.Needed) &&
+			v.Hidden(path, info.IsDir()):
 		case info.Mode()&fs.ModeSymlink != 0:
 			if to, err := os.Readlink(path); err == nil {
 				links[name] = to

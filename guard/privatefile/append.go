@@ -22,7 +22,8 @@ func Append(file string) (*os.File, error) {
 	named, lookErr := dir.Lstat(base)
 	switch {
 	case lookErr == nil && !named.Mode().IsRegular():
-		err = fmt.Errorf("%s is not a regular file but %v, and tools can write in its directory: remove it", file, named.Mode().Type())
+		err = fmt.Errorf("%s is not a regular file but %v, and tools can write in its directory: remove it", file,
+			named.Mode().Type())
 	case err == nil:
 		err = lookErr
 	}
@@ -51,7 +52,8 @@ func own(f *os.File, named os.FileInfo) error {
 	case !Ours(opened):
 		return fmt.Errorf("%s belongs to another user: remove it", f.Name())
 	case names > 1:
-		return fmt.Errorf("%s has %d names (hard links), and what is written would be in all of them: remove it", f.Name(), names)
+		return fmt.Errorf("%s has %d names (hard links), and what is written would be in all of them: remove it",
+			f.Name(), names)
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Symlink("ten", in("link")), os.Symlink("/dev/zero", in("zero")), syscall.Mkfifo(in("pipe"), 0o600), os.Mkdir(in("dir"), 0o700)); err != nil {
+	if err := errors.Join(os.Symlink("ten", in("link")), os.Symlink("/dev/zero", in("zero")),
+		syscall.Mkfifo(in("pipe"), 0o600), os.Mkdir(in("dir"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ name, want, says string }{
@@ -34,7 +35,8 @@ func TestRead(t *testing.T) {
 		{"none", "", "no such file"},
 	} {
 		got, err := Read(in(tt.name), 10)
-		if string(got) != tt.want || (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+		if string(got) != tt.want || (err == nil) != (tt.says == "") || err != nil &&
+			!strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %q, %v, want %q, %q", tt.name, got, err, tt.want, tt.says)
 		}
 	}

@@ -31,7 +31,8 @@ func TestSecret(t *testing.T) {
 	if other, err := Secret(dir, "other"); err != nil || bytes.Equal(other, all[0]) {
 		t.Errorf("another name has the same secret, or none: %v", err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, "secret")); err != nil || os.PathSeparator == '/' && info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(dir, "secret")); err != nil || os.PathSeparator == '/' &&
+		info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info.Mode(), err)
 	}
 }

@@ -62,14 +62,16 @@ func TestAsOrdinaryUser(t *testing.T) {
 	cmd := exec.Command(binary, "-test.v", "-test.short", "-test.timeout=8m",
 		"-test.skip=Profile$|AreReal|Network|Proxy|PolicyErrors") // some need files next to the source, others no second time
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), backendsVariable+"="+userBackends(), "TMPDIR="+dir, "HOME="+dir, "GOCACHE="+dir+"/cache")
+	cmd.Env = append(os.Environ(), backendsVariable+"="+userBackends(), "TMPDIR="+dir, "HOME="+dir, "GOCACHE="+
+		dir+"/cache")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinaryUser, Gid: ordinaryUser}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("as user %d: %v", ordinaryUser, err)
 	}
 	for line := range strings.Lines(string(out)) {
-		if err != nil && !strings.Contains(line, "=== RUN") && !strings.Contains(line, "PASS") || strings.Contains(line, "SKIP") {
+		if err != nil && !strings.Contains(line, "=== RUN") && !strings.Contains(line, "PASS") ||
+			strings.Contains(line, "SKIP") {
 			t.Log(strings.TrimRight(line, "\n"))
 		}
 	}

@@ -26,16 +26,19 @@ func attackSetuid(args []string) error {
 			unix.Fchmod(fd, mode)
 			unix.Close(fd)
 		}
-		if fd, err := unix.Openat2(unix.AT_FDCWD, name+"2", &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: uint64(mode)}); err == nil {
+		if fd, err := unix.Openat2(unix.AT_FDCWD, name+"2",
+			&unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: uint64(mode)}); err == nil {
 			unix.Close(fd)
 		}
 		if fd, err := unix.Open(".", unix.O_TMPFILE|unix.O_WRONLY, mode); err == nil {
-			unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, name+"3", unix.AT_SYMLINK_FOLLOW)
+			unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, name+"3",
+				unix.AT_SYMLINK_FOLLOW)
 			unix.Close(fd)
 		}
 		if fd, err := unix.Open(".", unix.O_TMPFILE|unix.O_WRONLY, 0o755); err == nil {
 			unix.Fchmod(fd, mode)
-			unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, name+"6", unix.AT_SYMLINK_FOLLOW)
+			unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, name+"6",
+				unix.AT_SYMLINK_FOLLOW)
 			unix.Close(fd)
 		}
 		unix.Mknod(name+"4", unix.S_IFREG|mode, 0)
@@ -112,7 +115,8 @@ func attackExecveat(args []string) error {
 	if err != nil {
 		return err
 	}
-	_, _, errno := unix.Syscall6(unix.SYS_EXECVEAT, uintptr(dir), uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), 0, 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_EXECVEAT, uintptr(dir), uintptr(unsafe.Pointer(path)),
+		uintptr(unsafe.Pointer(&argv[0])), 0, 0, 0)
 	return errno
 }
 
@@ -212,7 +216,8 @@ func attackVfork(args []string) error {
 func attackReach(pids []string) error {
 	for _, pid := range pids {
 		dir := "/proc/" + pid
-		for _, name := range []string{"mem", "auxv", "environ", "maps", "stack", "syscall", "root/etc/passwd", "exe", "ns/mnt", "ns/user"} {
+		for _, name := range []string{"mem", "auxv", "environ", "maps", "stack", "syscall", "root/etc/passwd", "exe",
+			"ns/mnt", "ns/user"} {
 			f, err := os.Open(dir + "/" + name)
 			if err == nil {
 				if n, _ := f.Read(make([]byte, 1)); n > 0 || name == "mem" || name[:2] == "ns" {
@@ -259,7 +264,8 @@ func attackPidfd(args []string) error {
 	buf := make([]byte, 8)
 	local := []unix.Iovec{{Base: &buf[0], Len: 8}}
 	remote := []unix.RemoteIovec{{Base: 0x400000, Len: 8}}
-	if _, err := unix.ProcessVMWritev(pid, local, remote, 0); !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ESRCH) {
+	if _, err := unix.ProcessVMWritev(pid, local, remote, 0); !errors.Is(err, unix.EPERM) &&
+		!errors.Is(err, unix.ESRCH) {
 		fmt.Println(breach, "writes memory:", err)
 	}
 	return err

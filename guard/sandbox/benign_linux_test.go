@@ -22,7 +22,8 @@ func TestBenign(t *testing.T) {
 		"GIT_AUTHOR_NAME=x", "GIT_AUTHOR_EMAIL=x@example.com", "GIT_COMMITTER_NAME=x", "GIT_COMMITTER_EMAIL=x@example.com")
 	os.RemoveAll(f.ws + "/.git")
 	if _, err := os.Stat("/usr/bin/git"); err == nil {
-		for _, args := range [][]string{{"init", "-q"}, {"add", "-f", ".env", "src", "go.mod"}, {"commit", "-qm", "x"}} {
+		for _, args := range [][]string{{"init", "-q"}, {"add", "-f", ".env", "src", "go.mod"},
+			{"commit", "-qm", "x"}} {
 			cmd := exec.Command("/usr/bin/git", args...)
 			cmd.Dir, cmd.Env = f.ws, f.env
 			if out, err := cmd.CombinedOutput(); err != nil {

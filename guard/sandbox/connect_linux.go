@@ -66,7 +66,8 @@ func newConnector(p Policy) (*connector, error) {
 	}
 	k := &connector{
 		own: !p.Network.Unrestricted, policy: p, host: table, places: make(chan struct{}, maxConnecting),
-		inside: make(map[*kernel.SocketTable]*kernel.Listener), listened: make(map[uint16]bool), callers: make(map[uint32]caller),
+		inside: make(map[*kernel.SocketTable]*kernel.Listener), listened: make(map[uint16]bool),
+		callers: make(map[uint32]caller),
 	}
 	if _, err := table.Has(kernel.SocketFile{}); err != nil {
 		table.Close()
@@ -355,6 +356,7 @@ func answered(fd int) bool {
 }
 
 func connectRaw(fd int, address []byte) unix.Errno {
-	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(address))), uintptr(len(address)))
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(address))),
+		uintptr(len(address)))
 	return errno
 }

@@ -123,7 +123,8 @@ func (v *view) showOne(t target) error {
 	if sameObject(at, t) == nil {
 		return nil // it is there already
 	}
-	tree, err := unix.OpenTree(host, filepath.Base(t.path), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+	tree, err := unix.OpenTree(host, filepath.Base(t.path),
+		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
 		if absent(err) {
 			return nil
@@ -131,7 +132,8 @@ func (v *view) showOne(t target) error {
 		return fmt.Errorf("showing %s: %w", t.path, err)
 	}
 	defer unix.Close(tree)
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attrShut}); err != nil {
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
+		&unix.MountAttr{Attr_set: attrShut}); err != nil {
 		return fmt.Errorf("showing %s: %w", t.path, err)
 	}
 	if sameObject(tree, t) != nil {

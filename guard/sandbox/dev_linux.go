@@ -26,7 +26,8 @@ const sharedMemory = "512m"
 // mountDev mounts a /dev with harmless devices, terminals and shared memory of
 // the sandbox's own.
 func mountDev(nodes []attachment) error {
-	dev, err := newFileSystem("tmpfs", map[string]string{"mode": "0755", "size": "64k"}, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+	dev, err := newFileSystem("tmpfs", map[string]string{"mode": "0755", "size": "64k"},
+		unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
 		return fmt.Errorf("mounting a new /dev: %w", err)
 	}

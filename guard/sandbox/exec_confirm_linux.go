@@ -139,7 +139,8 @@ func shared(thread int) bool {
 		return true
 	}
 	const vm = 1 // KCMP_VM
-	if same, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(thread), uintptr(s.parent), vm, 0, 0, 0); errno != 0 || same != 0 {
+	if same, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(thread), uintptr(s.parent), vm, 0, 0, 0); errno != 0 ||
+		same != 0 {
 		return false
 	}
 	parent, err := statOf(s.parent)

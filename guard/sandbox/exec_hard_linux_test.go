@@ -101,8 +101,10 @@ func TestExecCut(t *testing.T) {
 			`python3 -c 'import os; os.execv("/bin/true", ["x"] + ["y" * 100000] * 18)'`: 2,
 		} {
 			r := runGated(t, s, f, judge, script+`; echo $?`)
-			if r.output != "0\n" || !last.Cut || len(last.Args) != words || len(strings.Join(last.Args, " ")) > maxExecArgs {
-				t.Errorf("%s: said %q; cut: %v, %d words, %d bytes", script, r.output, last.Cut, len(last.Args), len(strings.Join(last.Args, " ")))
+			if r.output != "0\n" || !last.Cut || len(last.Args) != words ||
+				len(strings.Join(last.Args, " ")) > maxExecArgs {
+				t.Errorf("%s: said %q; cut: %v, %d words, %d bytes", script, r.output, last.Cut, len(last.Args),
+					len(strings.Join(last.Args, " ")))
 			}
 		}
 	})
@@ -156,7 +158,8 @@ func TestExecHostKilled(t *testing.T) {
 	f.victim(t)
 	for _, b := range backendsUnderTest() {
 		t.Run(string(b), func(t *testing.T) {
-			if _, err := Start(t.Context(), Policy{Writable: []string{f.ws}}, Options{Backends: []Backend{b}}); err != nil {
+			if _, err := Start(t.Context(), Policy{Writable: []string{f.ws}},
+				Options{Backends: []Backend{b}}); err != nil {
 				t.Skip(err)
 			}
 			d := duration()
@@ -209,7 +212,8 @@ func judgingHost(b Backend, ws, duration string) {
 		return ExecVerdict{Allow: true}
 	})
 	script := "setsid sleep " + duration + " & ./victim held; echo $? > on"
-	if _, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", script}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Execs: g}); err != nil {
+	if _, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", script}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
+		Execs: g}); err != nil {
 		fmt.Println(err)
 		return
 	}

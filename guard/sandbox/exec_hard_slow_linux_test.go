@@ -72,7 +72,8 @@ func TestExecRace(t *testing.T) {
 			bad, _ := filepath.Glob(f.ws + "/ran*bad-*")
 			good, _ := filepath.Glob(f.ws + "/ran*good*")
 			mu.Lock() // a judge of a process that was killed may still run
-			t.Logf("%s: %d were allowed, %d of them killed, %d ran as they were judged, %d as something else", c.way, len(asked), killed, len(good), len(bad))
+			t.Logf("%s: %d were allowed, %d of them killed, %d ran as they were judged, %d as something else", c.way,
+				len(asked), killed, len(good), len(bad))
 			if len(bad) > 0 || len(asked) == 0 || len(asked) != killed+len(good) {
 				t.Errorf("%s: said %q", c.way, r.output)
 			}

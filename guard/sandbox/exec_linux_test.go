@@ -93,7 +93,8 @@ func runGated(t testing.TB, s *Sandbox, f *fixture, j ExecJudge, script string) 
 		t.Fatal(err)
 	}
 	defer out.Close()
-	p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", script}, Dir: f.ws, Env: f.env, Files: []*os.File{nil, w, w}, Execs: g})
+	p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", script}, Dir: f.ws, Env: f.env,
+		Files: []*os.File{nil, w, w}, Execs: g})
 	w.Close()
 	if err != nil {
 		t.Fatal(err)

@@ -273,7 +273,8 @@ func describe(node int) (f ExecFile, st unix.Stat_t, err error) {
 	if err != nil {
 		return f, st, &unseenError{err}
 	}
-	f = ExecFile{Name: name, Dev: st.Dev, Inode: st.Ino, Size: st.Size, Ctime: time.Unix(st.Ctim.Unix()), Unlinked: st.Nlink == 0}
+	f = ExecFile{Name: name, Dev: st.Dev, Inode: st.Ino, Size: st.Size, Ctime: time.Unix(st.Ctim.Unix()),
+		Unlinked: st.Nlink == 0}
 	if f.Unlinked {
 		if f.Name = strings.TrimSuffix(name, " (deleted)"); strings.HasPrefix(f.Name, "/memfd:") {
 			f.Name = ""
@@ -284,7 +285,8 @@ func describe(node int) (f ExecFile, st unix.Stat_t, err error) {
 
 // openNode opens a file for reading that was opened by O_PATH.
 func openNode(node int) (*os.File, error) {
-	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(node), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(node),
+		unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -17,4 +17,5 @@ func ListenExecs() (listener int, err error) { return -1, errNoExecGate }
 func (*ExecGate) Serve(int) error { return errNoExecGate }
 
 // errNoExecGate is the error of all that judges programs.
-var errNoExecGate = fmt.Errorf("sandbox: programs cannot be judged when they start: %s has no means for it", runtime.GOOS)
+var errNoExecGate = fmt.Errorf("sandbox: programs cannot be judged when they start: %s has no means for it",
+	runtime.GOOS)

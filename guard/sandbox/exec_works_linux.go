@@ -19,7 +19,8 @@ func ExecGateWorks(b Backend) error {
 	err := tryExecGate()
 	if err == nil && (b == None || b == backendLandlock) && os.Geteuid() != 0 {
 		// A command in its own user namespace can be examined.
-		if scope, readErr := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); readErr == nil && strings.TrimSpace(string(scope)) > "1" {
+		if scope, readErr := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); readErr == nil &&
+			strings.TrimSpace(string(scope)) > "1" {
 			err = fmt.Errorf("kernel.yama.ptrace_scope is %s; at most 1 is needed", strings.TrimSpace(string(scope)))
 		}
 	}
@@ -49,7 +50,8 @@ var tryExecGate = sync.OnceValue(func() error {
 			return
 		}
 		argv := [2]*byte{path, nil}
-		_, _, errno := unix.Syscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), 0)
+		_, _, errno := unix.Syscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(path)),
+			uintptr(unsafe.Pointer(&argv[0])), 0)
 		tried <- errno
 	}()
 	if err := <-began; err != nil {

@@ -43,7 +43,8 @@ func fileCopies(files []fileCopy) ([]attachment, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
-	dir, err := newFileSystem("tmpfs", map[string]string{"mode": "0755", "size": strconv.Itoa(maxCopies)}, attrOpen|unix.MOUNT_ATTR_NOEXEC)
+	dir, err := newFileSystem("tmpfs", map[string]string{"mode": "0755", "size": strconv.Itoa(maxCopies)},
+		attrOpen|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("making copies of files: %w", err)
 	}

@@ -77,7 +77,8 @@ func newFixture(t testing.TB) *fixture {
 			t.Fatal(err)
 		}
 	}
-	for name, to := range map[string]string{"hard": ".env", "hard-dir": "secrets/k", "hard-settings": ".claude/settings.json"} {
+	for name, to := range map[string]string{"hard": ".env", "hard-dir": "secrets/k",
+		"hard-settings": ".claude/settings.json"} {
 		if err := os.Link(filepath.Join(f.ws, to), filepath.Join(f.ws, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +157,8 @@ func (f *fixture) snapshot(t testing.TB) map[string]string {
 			return err
 		}
 		guarded := f.overlay || !within(path, f.tmp) && !within(path, f.ws)
-		for _, g := range []string{".env", "secrets", "conf/.env", "real/target", ".claude", ".git/hooks", "hard", "hard-settings"} {
+		for _, g := range []string{".env", "secrets", "conf/.env", "real/target", ".claude", ".git/hooks", "hard",
+			"hard-settings"} {
 			guarded = guarded || within(path, filepath.Join(f.ws, g))
 		}
 		if !guarded {

@@ -16,7 +16,8 @@ func (f *fixture) shareDirectory(t testing.TB) {
 		return
 	}
 	dir := f.ws + "/theirs"
-	for _, err := range []error{os.Mkdir(dir, 0o755), os.Chown(dir, 0, ordinaryUser), os.Chmod(dir, 0o755|os.ModeSetgid)} {
+	for _, err := range []error{os.Mkdir(dir, 0o755), os.Chown(dir, 0, ordinaryUser),
+		os.Chmod(dir, 0o755|os.ModeSetgid)} {
 		if err != nil {
 			t.Fatal(err)
 		}

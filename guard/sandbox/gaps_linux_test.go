@@ -56,7 +56,8 @@ func TestKnownGapOpenDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "exec 3< late; touch up; until [ -e go ]; do :; done; cat <&3"}, Dir: f.ws, Env: f.env, Files: []*os.File{nil, w, w}})
+	p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c",
+		"exec 3< late; touch up; until [ -e go ]; do :; done; cat <&3"}, Dir: f.ws, Env: f.env, Files: []*os.File{nil, w, w}})
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -147,8 +148,10 @@ func TestAroundWritable(t *testing.T) {
 		"read-only":   {closed, `echo x > new; echo x >> go.mod; rm -f go.mod; mkdir -p src/d; mv src s; cat go.mod > /dev/null && echo x > "$TMPDIR/new" && cat "$TMPDIR/new" && ls`},
 		"mask around": {around, `cat ../beside ../out/beside 2> /dev/null; echo x > made && cat made`},
 	} {
-		r := runIn(t, startOn(t, Namespaces, c.policy), f.ws, append(f.env, "TMPDIR="+f.tmp), "/bin/bash", "-c", c.script)
-		if !strings.Contains(r.output, "x\n") || strings.Contains(r.output, "new\n") || strings.Contains(r.output, secret) {
+		r := runIn(t, startOn(t, Namespaces, c.policy), f.ws, append(f.env, "TMPDIR="+f.tmp), "/bin/bash",
+			"-c", c.script)
+		if !strings.Contains(r.output, "x\n") || strings.Contains(r.output, "new\n") ||
+			strings.Contains(r.output, secret) {
 			t.Errorf("%s: %s", what, r.output)
 		}
 	}

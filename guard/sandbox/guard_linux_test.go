@@ -15,7 +15,8 @@ func TestQuarantine(t *testing.T) {
 	}
 	p := f.policy()
 	write(t, f.ws+"/plain", "a file")
-	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json", f.ws+"/.vscode", f.ws+"/.toolhost", "/etc/absent-for-sure", f.ws+"/plain/rules")
+	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json", f.ws+"/.vscode", f.ws+"/.toolhost", "/etc/absent-for-sure", f.ws+
+		"/plain/rules")
 	s := start1(t, p)
 	if got, err := Quarantine(s.guarded); got != nil || err != nil {
 		t.Fatalf("before anything: %v, %v", got, err)
@@ -122,16 +123,19 @@ func TestAllowedSocketUnderPrivate(t *testing.T) {
 	p.Private = []Private{{Name: f.out, Dir: f.base + "/private"}}
 	p.Sockets = []string{f.out + "/daemon.sock"}
 	s := startOn(t, Namespaces, p)
-	r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `ls -A "$OUT"; $ATTACK connect unix "$SOCKET"; $ATTACK connect unix "$OUT/../out/other.sock"`)
-	if strings.Count(r.output, breach) != 1 || strings.HasPrefix(r.output, "daemon") || !strings.Contains(r.output, "other.sock: connect: no such file") {
+	r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c",
+		`ls -A "$OUT"; $ATTACK connect unix "$SOCKET"; $ATTACK connect unix "$OUT/../out/other.sock"`)
+	if strings.Count(r.output, breach) != 1 || strings.HasPrefix(r.output, "daemon") ||
+		!strings.Contains(r.output, "other.sock: connect: no such file") {
 		t.Errorf("got %q", r.output)
 	}
 }
 
 func TestWireRoundTrip(t *testing.T) {
 	want := &plan{
-		writable: []target{{path: "/a\xff", inode: inode{1, 2}, dir: true}}, denied: []target{{path: "/b", inode: inode{1 << 40, 3}}},
-		pins: []string{"/p", ""}, sockets: []string{"/s"}, network: true, judged: true, execs: true, processes: 7,
+		writable: []target{{path: "/a\xff", inode: inode{1, 2}, dir: true}},
+		denied:   []target{{path: "/b", inode: inode{1 << 40, 3}}},
+		pins:     []string{"/p", ""}, sockets: []string{"/s"}, network: true, judged: true, execs: true, processes: 7,
 	}
 	e := &encoder{}
 	want.encode(e)

@@ -84,7 +84,8 @@ func (k *connector) callerOf(from, to netip.AddrPort) caller {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for table := range k.inside {
-		inode, err := table.TCP(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
+		inode, err := table.TCP(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()),
+			netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
 		if err != nil {
 			continue
 		}

@@ -82,14 +82,16 @@ s.connect(("::ffff:" + socket.gethostbyname("f.asked.test"), 80)); print("open")
 			s.Refused()
 			a := &asked{}
 			r := a.run(t, f, s, c.script)
-			if got := strings.Join(a.seen, ", "); got != c.asks && got != strings.TrimPrefix(c.asks, "bash → ") || !strings.Contains(r.output, c.says) {
+			if got := strings.Join(a.seen, ", "); got != c.asks && got != strings.TrimPrefix(c.asks, "bash → ") ||
+				!strings.Contains(r.output, c.says) {
 				t.Errorf("asked about %q, want %q; output\n%s", got, c.asks, r.output)
 			}
 			refused := []string{}
 			for _, r := range s.Refused() {
 				refused = append(refused, r.Host+" "+r.Program+" "+r.Why)
 			}
-			if got := strings.Join(refused, ", "); c.refused != "" && got != c.refused && got != strings.Replace(c.refused, "bash → ", "", 1) {
+			if got := strings.Join(refused, ", "); c.refused != "" && got != c.refused &&
+				got != strings.Replace(c.refused, "bash → ", "", 1) {
 				t.Errorf("refused %q, want %q", got, c.refused)
 			}
 		})

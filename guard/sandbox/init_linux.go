@@ -163,7 +163,8 @@ const (
 )
 
 func sigaction(sig uintptr, set *kernelAction) {
-	unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(set)), 0, unsafe.Sizeof(kernelAction{}.mask), 0, 0)
+	unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(set)), 0,
+		unsafe.Sizeof(kernelAction{}.mask), 0, 0)
 }
 
 func controlConn() (*net.UnixConn, error) {

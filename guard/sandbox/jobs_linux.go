@@ -131,7 +131,8 @@ func noOrphans() bool {
 
 // openChildren opens the list of a thread's children. Each read returns the current ones.
 func openChildren(pid, thread int) (fd int, err error) {
-	return unix.Open("/proc/"+strconv.Itoa(pid)+"/task/"+strconv.Itoa(thread)+"/children", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return unix.Open("/proc/"+strconv.Itoa(pid)+"/task/"+strconv.Itoa(thread)+"/children",
+		unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
 // childless reports whether a list of children is empty, as it is if the process has

@@ -31,7 +31,8 @@ type landlocked struct {
 func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Report, error) {
 	version := kernel.LandlockVersion()
 	if version < kernel.Minimum {
-		return nil, Report{}, &unavailableError{backendLandlock, "this kernel has no Landlock", "Linux 5.19 or later has it, if it is among the modules of the kernel parameter lsm="}
+		return nil, Report{}, &unavailableError{backendLandlock, "this kernel has no Landlock",
+			"Linux 5.19 or later has it, if it is among the modules of the kernel parameter lsm="}
 	}
 	p.Denied = slices.Clone(p.Denied)
 	l := &landlocked{executable: o.Executable, policy: p, live: make(map[*supervised]bool)}

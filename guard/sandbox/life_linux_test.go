@@ -28,7 +28,8 @@ func host(ws, duration string) {
 		return
 	}
 	_, err = s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "sleep " + duration + " & setsid sleep " + duration + " & trap '' TERM HUP INT; " +
-		os.Args[0] + " " + attackArg + " detach " + duration + "; " + os.Args[0] + " " + attackArg + " deafen 1 & touch up; sleep " + duration}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}})
+		os.Args[0] + " " + attackArg + " detach " + duration + "; " + os.Args[0] + " " + attackArg +
+		" deafen 1 & touch up; sleep " + duration}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -54,7 +55,8 @@ func sleepers(t testing.TB, duration string) int {
 	found := map[string]bool{}
 	for _, l := range lines {
 		b, err := os.ReadFile(l)
-		if err == nil && (bytes.HasSuffix(b, []byte("sleep\x00"+duration+"\x00")) || bytes.HasSuffix(b, []byte("leaderless\x00"+duration+"\x00"))) {
+		if err == nil && (bytes.HasSuffix(b, []byte("sleep\x00"+duration+"\x00")) ||
+			bytes.HasSuffix(b, []byte("leaderless\x00"+duration+"\x00"))) {
 			found[strings.Split(l, "/")[2]] = true
 		}
 	}
@@ -158,7 +160,8 @@ func TestCloseEndsEverything(t *testing.T) {
 		d := duration()
 		var ps []Process
 		for range 3 {
-			p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "trap '' TERM; setsid sleep " + d + " & sleep " + d}})
+			p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "trap '' TERM; setsid sleep " + d +
+				" & sleep " + d}})
 			if err != nil {
 				t.Fatal(err)
 			}

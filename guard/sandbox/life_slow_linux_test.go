@@ -43,7 +43,8 @@ func TestKillEndsTheTree(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer r.Close()
-				p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", script}, Dir: f.ws, Env: append(f.env, "D="+d), Files: []*os.File{nil, w, w}})
+				p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", script}, Dir: f.ws, Env: append(f.env, "D="+d),
+					Files: []*os.File{nil, w, w}})
 				w.Close()
 				if err != nil {
 					t.Fatal(err)
@@ -95,7 +96,8 @@ func TestForkBombEnds(t *testing.T) {
 				t.Skipf("processes are not limited here: %q", r.output)
 			}
 			d := duration()
-			p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "ulimit -u 400; " + bomb}, Dir: f.ws, Env: append(f.env, "D="+d)})
+			p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "ulimit -u 400; " + bomb}, Dir: f.ws,
+				Env: append(f.env, "D="+d)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -82,13 +82,15 @@ func TestLive(t *testing.T) {
 func TestHold(t *testing.T) {
 	anew := func(t *testing.T, dir, name string) {
 		t.Helper()
-		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name), []byte("new\n"), 0o644)); err != nil {
+		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755),
+			os.WriteFile(filepath.Join(dir, name), []byte("new\n"), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	replace := func(t *testing.T, path string) {
 		t.Helper()
-		if err := errors.Join(os.WriteFile(path+".new", []byte("new\n"), 0o644), os.Rename(path+".new", path)); err != nil {
+		if err := errors.Join(os.WriteFile(path+".new", []byte("new\n"), 0o644),
+			os.Rename(path+".new", path)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -169,7 +171,8 @@ func TestDenyIsNotDiverted(t *testing.T) {
 // A file is covered although a directory above another of its names, which was found a moment before, has become a link,
 // a file or nothing.
 func TestDenyWithoutAPin(t *testing.T) {
-	for name, change := range map[string]string{"a link": "rmdir src/was; ln -s ../secrets src/was", "a file": "rmdir src/was; echo x >src/was", "nothing": "rmdir src/was"} {
+	for name, change := range map[string]string{"a link": "rmdir src/was; ln -s ../secrets src/was",
+		"a file": "rmdir src/was; echo x >src/was", "nothing": "rmdir src/was"} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			s := start1(t, f.policy())

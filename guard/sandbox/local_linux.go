@@ -72,7 +72,8 @@ func loopbackOf(address []byte) (to netip.AddrPort) {
 // plainTCP reports whether a socket is of TCP and has no address of its own, with which it would reach the loopback
 // interface alone.
 func plainTCP(fd int) bool {
-	if protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || protocol != unix.IPPROTO_TCP {
+	if protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil ||
+		protocol != unix.IPPROTO_TCP {
 		return false
 	}
 	name, err := unix.Getsockname(fd)

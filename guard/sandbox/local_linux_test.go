@@ -96,7 +96,8 @@ except ConnectionRefusedError: print("closed")' ` + port, true, "", "inside\n\nc
 			a := &asked{allows: func(Connection) bool { return c.allow }}
 			r := a.run(t, f, s, c.script)
 			got := strings.Join(a.seen, ", ")
-			if i := strings.LastIndexByte(got, ' '); got[i+1:] != c.asks || !strings.Contains(r.output, c.says) || strings.Contains(r.output, breach) {
+			if i := strings.LastIndexByte(got, ' '); got[i+1:] != c.asks || !strings.Contains(r.output, c.says) ||
+				strings.Contains(r.output, breach) {
 				t.Errorf("asked about %q, want %q; output\n%s", got, c.asks, r.output)
 			}
 			refused := ""
@@ -133,7 +134,8 @@ func TestLocalServicesByRule(t *testing.T) {
 		if s.outside == nil {
 			t.Skip(s.Report())
 		}
-		for _, script := range []string{"cat </dev/tcp/127.0.0.1/" + port, "curl -sS --http0.9 --noproxy '' -x " + s.proxy.Env()[0][len("HTTP_PROXY="):] + " telnet://localhost:" + port + " </dev/null"} {
+		for _, script := range []string{"cat </dev/tcp/127.0.0.1/" + port, "curl -sS --http0.9 --noproxy '' -x " +
+			s.proxy.Env()[0][len("HTTP_PROXY="):] + " telnet://localhost:" + port + " </dev/null"} {
 			r := runIn(t, s, f.ws, f.env, "bash", "-c", script)
 			if strings.Contains(r.output, "the host") != c.reached {
 				t.Errorf("allowed %q, denied %q: %s: output\n%s", c.allowed, c.denied, script, r.output)

@@ -54,7 +54,8 @@ func build(pl *plan) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attrShut}); err != nil {
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE,
+		&unix.MountAttr{Attr_set: attrShut}); err != nil {
 		return nil, fmt.Errorf("making the file system read-only: %w", err)
 	}
 	if err := v.overmount(); err != nil {

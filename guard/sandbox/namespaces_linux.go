@@ -74,7 +74,8 @@ func (n *namespaces) register(c *nsProcess) (uint64, chan reply, error) {
 	return n.last, answer, nil
 }
 
-func (n *namespaces) exchange(k kind, id uint64, answer chan reply, fields func(*encoder), files ...int) (reply, error) {
+func (n *namespaces) exchange(k kind, id uint64, answer chan reply, fields func(*encoder),
+	files ...int) (reply, error) {
 	m := newMessage(k, id)
 	fields(m)
 	if err := send(n.conn, m.buf, files...); err != nil {
@@ -204,7 +205,8 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 		return nil, err
 	}
 	defer release()
-	c := &nsProcess{host: n, gate: s.Execs, hosts: s.Hosts, ended: make(chan struct{}), pidfd: -1, children: -1, files: -1}
+	c := &nsProcess{host: n, gate: s.Execs, hosts: s.Hosts, ended: make(chan struct{}), pidfd: -1,
+		children: -1, files: -1}
 	id, answer, err := n.register(c)
 	if err != nil {
 		return nil, err

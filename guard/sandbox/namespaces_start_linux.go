@@ -16,7 +16,8 @@ import (
 
 // startNamespaces starts process 1 of new namespaces, whose connections k makes, unless
 // it is nil. listener is the proxy's socket inside, nil with an unrestricted network.
-func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n *namespaces, listener net.Listener, err error) {
+func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n *namespaces, listener net.Listener,
+	err error) {
 	pl, err := resolve(p)
 	if err != nil {
 		return nil, nil, err
@@ -62,7 +63,8 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n 
 
 // startInit starts ourselves as the init process of commands, unless n is one that waits for its plan, and waits
 // until it is ready; files is what it sent with that message.
-func startInit(ctx context.Context, n *namespaces, b Backend, pl *plan, executable string, attr *syscall.SysProcAttr) (_ *namespaces, files []int, err error) {
+func startInit(ctx context.Context, n *namespaces, b Backend, pl *plan, executable string,
+	attr *syscall.SysProcAttr) (_ *namespaces, files []int, err error) {
 	if n == nil {
 		if n, err = newInit(b, executable, attr); err != nil {
 			return nil, nil, err
@@ -104,7 +106,8 @@ func (Options) Prepare() {
 
 // newInit starts process 1, which gets a socket, a pipe for the plan, an empty environment and nothing else.
 func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *namespaces, err error) {
-	n = &namespaces{backend: b, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*nsProcess), dead: make(chan struct{})}
+	n = &namespaces{backend: b, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*nsProcess),
+		dead: make(chan struct{})}
 	complainFD, err := memoryFile("errors", nil)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)

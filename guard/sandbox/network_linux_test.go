@@ -27,7 +27,10 @@ func TestNetwork(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("no curl here")
 	}
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "the web: "+r.Host) }))
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		io.WriteString(w, "the web: "+r.Host)
+	}))
 	defer web.Close()
 	f := newFixture(t)
 	p := f.policy()
@@ -198,7 +201,8 @@ while True:
 	}
 	c.Close()
 	// The kernel lists ports part by part: one that came meanwhile is missed by that look.
-	waitFor(t, "the log about the port that the host uses", func() bool { return strings.Contains(log.String(), "port="+host) })
+	waitFor(t, "the log about the port that the host uses",
+		func() bool { return strings.Contains(log.String(), "port="+host) })
 	idle, err := net.Dial("tcp4", addr) // must not hold the end
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +237,8 @@ func TestPublishLogins(t *testing.T) {
 		addr := l.Addr().String()
 		_, port, _ := net.SplitHostPort(addr)
 		n, _ := strconv.Atoi(port)
-		addresses, ports, numbers, taken = append(addresses, addr), append(ports, port), append(numbers, n), append(taken, l)
+		addresses, ports, numbers, taken = append(addresses, addr), append(ports, port), append(numbers,
+			n), append(taken, l)
 	}
 	for _, l := range taken {
 		l.Close()
@@ -294,13 +299,16 @@ func TestUnrestricted(t *testing.T) {
 	if s.Report().Backend != Namespaces {
 		t.Skip("no namespaces here")
 	}
-	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `exec 3<>/dev/tcp/127.0.0.1/$PORT; cat <&3`); !strings.Contains(r.output, breach) {
+	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c",
+		`exec 3<>/dev/tcp/127.0.0.1/$PORT; cat <&3`); !strings.Contains(r.output, breach) {
 		t.Errorf("loopback is out of reach: %s", r.output)
 	}
-	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "$SOCKET"; $ATTACK connect unix "$SOCKET2"`); strings.Contains(r.output, breach) {
+	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c",
+		`$ATTACK connect unix "$SOCKET"; $ATTACK connect unix "$SOCKET2"`); strings.Contains(r.output, breach) {
 		t.Errorf("reached a socket: %s", r.output)
 	}
-	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "@$ABSTRACT"`); strings.Contains(r.output, breach) && kernel.LandlockVersion() >= kernel.Scopes {
+	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "@$ABSTRACT"`); strings.Contains(r.output,
+		breach) && kernel.LandlockVersion() >= kernel.Scopes {
 		t.Errorf("reached an abstract socket: %s", r.output)
 	}
 	if s.Report().Enforces.Network {

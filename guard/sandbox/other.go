@@ -12,7 +12,8 @@ import (
 var platformBackends, optionalBackends []Backend
 
 func platformReport() Report {
-	return Report{Why: []string{"There is no sandbox for " + runtime.GOOS + "."}, Remedy: "Run the server on Linux, or in WSL 2, to have commands contained"}
+	return Report{Why: []string{"There is no sandbox for " + runtime.GOOS + "."},
+		Remedy: "Run the server on Linux, or in WSL 2, to have commands contained"}
 }
 
 func start(context.Context, Backend, Policy, Options) (*Sandbox, error) {

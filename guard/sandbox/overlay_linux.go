@@ -110,7 +110,8 @@ func (o overlaid) open(at string) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("preparing an overlay of %s: %w", o.lower, err)
 	}
-	fd, err := newFileSystem("overlay", map[string]string{"lowerdir": ".", "upperdir": upper, "workdir": work, "userxattr": "", "index": "off"}, attrOpen)
+	fd, err := newFileSystem("overlay", map[string]string{"lowerdir": ".", "upperdir": upper, "workdir": work,
+		"userxattr": "", "index": "off"}, attrOpen)
 	if err != nil {
 		return -1, fmt.Errorf("making an overlay of %s: %w", o.lower, err)
 	}

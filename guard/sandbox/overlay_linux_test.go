@@ -25,7 +25,8 @@ func newOverlaid(t *testing.T, change func(*fixture, *Policy)) (*fixture, *Sandb
 	}
 	return f, s, func(script, want string) {
 		t.Helper()
-		if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", script); !strings.Contains(r.output, want) || strings.Contains(r.output, secret) {
+		if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", script); !strings.Contains(r.output, want) ||
+			strings.Contains(r.output, secret) {
 			t.Errorf("%s: want %q, got\n%s", script, want, r.output)
 		}
 	}
@@ -56,7 +57,8 @@ func TestOverlayRefresh(t *testing.T) {
 	run("cat go.mod src/main.go src/new missing; ls src late; echo own > src/own", "package main")
 	for _, err := range []error{
 		os.WriteFile(f.ws+"/go.mod.tmp", []byte("replaced\n"), 0o644), os.Rename(f.ws+"/go.mod.tmp", f.ws+"/go.mod"),
-		os.WriteFile(f.ws+"/src/new", []byte("made\n"), 0o644), os.Remove(f.ws + "/src/main.go"), os.Mkdir(f.ws+"/late", 0o755),
+		os.WriteFile(f.ws+"/src/new", []byte("made\n"), 0o644), os.Remove(f.ws + "/src/main.go"),
+		os.Mkdir(f.ws+"/late", 0o755),
 		os.WriteFile(f.ws+"/late/.env", []byte(secret), 0o644), os.WriteFile(f.ws+"/missing", []byte(secret), 0o644),
 		os.WriteFile(f.ws+"/late/kept", []byte("kept\n"), 0o644),
 	} {
@@ -74,7 +76,8 @@ func TestOverlayRefresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	run("cat go.mod src/*; ls src", "replaced\nmade\nown\nnew\nown\n")
-	run("cat missing late/.env; mv late later; cat later/.env; rm -rf late; ls -A late; cat late/.env", "ermission denied")
+	run("cat missing late/.env; mv late later; cat later/.env; rm -rf late; ls -A late; cat late/.env",
+		"ermission denied")
 	run("echo x > late/kept; rm late/kept; cat late/kept", "kept")
 	run("echo mine > .env2 && ln .env2 l && echo x > l && cat .env2; rm -rf conf; mkdir -p conf; cat conf/.env", "x\n")
 }
@@ -123,7 +126,8 @@ func TestNoOverlay(t *testing.T) {
 		write(t, f.base+"/private/public", "")
 		write(t, f.base+"/private/sub/x", "")
 		mounted(f.base + "/private/sub")
-		p.Private, p.Temporary = []Private{{Name: f.out, Dir: f.base + "/private", Shown: []string{"public"}}}, append(p.Temporary, f.out)
+		p.Private, p.Temporary = []Private{{Name: f.out, Dir: f.base + "/private",
+			Shown: []string{"public"}}}, append(p.Temporary, f.out)
 	})
 	if s.NoOverlay() == nil {
 		t.Error("nothing is said of a directory without an overlay")
@@ -150,7 +154,8 @@ func TestNoOverlay(t *testing.T) {
 		}
 		defer s.Close()
 		before := f.snapshot(t)
-		r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `echo x > new; echo x > src/main.go; echo y > "$TMPDIR/y"; cat "$TMPDIR/y"`)
+		r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c",
+			`echo x > new; echo x > src/main.go; echo y > "$TMPDIR/y"; cat "$TMPDIR/y"`)
 		delete(before, "tmp")
 		after := f.snapshot(t)
 		delete(after, "tmp")

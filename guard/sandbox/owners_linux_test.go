@@ -37,7 +37,8 @@ func TestOwners(t *testing.T) {
 	write(t, f.out+"/strange", secret)
 	write(t, f.ws+"/strange", secret)
 	giveAway(t, f.ws)
-	for path, mode := range map[string]os.FileMode{"/ws/src": 0o700, "/ws/src/private": 0o600, "/ws/strange": 0o600, "/out/strange": 0o600} {
+	for path, mode := range map[string]os.FileMode{"/ws/src": 0o700, "/ws/src/private": 0o600, "/ws/strange": 0o600,
+		"/out/strange": 0o600} {
 		if err := os.Chmod(f.base+path, mode); err != nil {
 			t.Fatal(err)
 		}

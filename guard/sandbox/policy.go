@@ -155,7 +155,8 @@ func (p Policy) without(b Backend) Policy {
 
 // rules returns the rules for the proxy.
 func (n Network) rules() proxy.Rules {
-	return proxy.Rules{AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, AllowPrivate: n.AllowPrivate, Secrets: n.Secrets}
+	return proxy.Rules{AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, AllowPrivate: n.AllowPrivate,
+		Secrets: n.Secrets}
 }
 
 // validate reports the first thing in p that cannot be meant.

@@ -122,7 +122,8 @@ func probe(ctx context.Context, b Backend) (Report, error) {
 	}
 	defer l.Close()
 	c.port = l.Addr().(*net.TCPAddr).Port
-	s, err := Start(ctx, Policy{Writable: []string{filepath.Dir(c.read)}, Denied: []string{c.read}}, Options{Backends: []Backend{b}})
+	s, err := Start(ctx, Policy{Writable: []string{filepath.Dir(c.read)}, Denied: []string{c.read}},
+		Options{Backends: []Backend{b}})
 	if err != nil {
 		return Report{}, err
 	}

@@ -18,7 +18,8 @@ func TestProcessOneIsDeaf(t *testing.T) {
 	if s.Report().Backend != Namespaces {
 		t.Skip("no namespaces here")
 	}
-	r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "for i in {1..64}; do kill -$i 1; done; kill -9 -1; echo unreached")
+	r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c",
+		"for i in {1..64}; do kill -$i 1; done; kill -9 -1; echo unreached")
 	if r.status.Signal != "" && r.status.Signal != "SIGKILL" {
 		t.Errorf("ended by %s", r.status.Signal)
 	}
@@ -89,7 +90,8 @@ func TestSomethingIsLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			p, err := s.Spawn(Spec{Argv: []string{os.Args[0], attackArg, name}, Env: f.env, Files: []*os.File{nil, w, w}})
+			p, err := s.Spawn(Spec{Argv: []string{os.Args[0], attackArg, name}, Env: f.env,
+				Files: []*os.File{nil, w, w}})
 			w.Close()
 			if err != nil {
 				t.Fatal(err)

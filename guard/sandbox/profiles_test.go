@@ -31,7 +31,8 @@ func TestSeccompProfile(t *testing.T) {
 	}
 	allowed := func(name string) bool {
 		for _, s := range profile.Syscalls {
-			if s.Action == "SCMP_ACT_ALLOW" && len(s.Args)+len(s.Includes)+len(s.Excludes) == 0 && slices.Contains(s.Names, name) {
+			if s.Action == "SCMP_ACT_ALLOW" && len(s.Args)+len(s.Includes)+len(s.Excludes) == 0 &&
+				slices.Contains(s.Names, name) {
 				return true
 			}
 		}
@@ -61,7 +62,8 @@ func TestAppArmorProfile(t *testing.T) {
 	if _, err := os.Stat("/etc/apparmor.d/abi/4.0"); err != nil {
 		t.Skip("this AppArmor does not know abi 4.0")
 	}
-	if out, err := exec.Command(parser, "--skip-kernel-load", "--skip-cache", "profiles/toolhost.apparmor").CombinedOutput(); err != nil {
+	if out, err := exec.Command(parser, "--skip-kernel-load", "--skip-cache",
+		"profiles/toolhost.apparmor").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -42,7 +42,8 @@ func heldFile() (path string, now []byte) {
 		"sys/kernel/apparmor_restrict_unprivileged_userns", "self/attr/current", "self/status"} {
 		text, _ := os.ReadFile("/proc/" + name) // what a system does not have it does not change
 		for line := range bytes.Lines(text) {
-			if key, _, found := bytes.Cut(line, []byte(":\t")); !found || bytes.Contains([]byte(" Uid Gid Groups CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp Seccomp_filters "), []byte(" "+string(key)+" ")) {
+			if key, _, found := bytes.Cut(line, []byte(":\t")); !found ||
+				bytes.Contains([]byte(" Uid Gid Groups CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp Seccomp_filters "), []byte(" "+string(key)+" ")) {
 				about.Write(line)
 			}
 		}

@@ -38,6 +38,7 @@ func TestRecall(t *testing.T) {
 	}
 	remember(tried)
 	is(true, "once more")
-	_, _ = Start(t.Context(), Policy{Writable: []string{t.TempDir()}}, Options{Backends: []Backend{"none of this system"}})
+	_, _ = Start(t.Context(), Policy{Writable: []string{t.TempDir()}},
+		Options{Backends: []Backend{"none of this system"}})
 	is(false, "after a sandbox could not be started")
 }

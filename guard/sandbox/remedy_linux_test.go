@@ -50,7 +50,8 @@ func TestInstallCommand(t *testing.T) {
 	if self, err = filepath.EvalSymlinks(self); err != nil {
 		t.Fatal(err)
 	}
-	if got := InstallCommand(); !strings.HasPrefix(got, "sudo ") || !strings.Contains(got, self) || !strings.HasSuffix(got, " profile apparmor --install") {
+	if got := InstallCommand(); !strings.HasPrefix(got, "sudo ") || !strings.Contains(got, self) ||
+		!strings.HasSuffix(got, " profile apparmor --install") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -34,7 +34,8 @@ func resolve(p Policy) (*plan, error) {
 	for _, l := range []struct {
 		to    *[]target
 		paths []string
-	}{{&pl.readOnly, p.ReadOnly}, {&pl.denied, p.Denied}, {&pl.masked, p.Masked}, {&pl.shown, p.Shown}, {&pl.programs, p.Programs}} {
+	}{{&pl.readOnly, p.ReadOnly}, {&pl.denied, p.Denied}, {&pl.masked, p.Masked}, {&pl.shown, p.Shown}, {&pl.programs,
+		p.Programs}} {
 		if *l.to, err = resolveAll(l.paths); err != nil {
 			return nil, err
 		}
@@ -73,7 +74,8 @@ func resolve(p Policy) (*plan, error) {
 // resolvePrivate resolves the private directories, but for what lies in something hidden.
 func (pl *plan) resolvePrivate(list []Private) ([]private, error) {
 	hidden := func(path string) bool {
-		return slices.ContainsFunc(slices.Concat(pl.denied, pl.masked), func(t target) bool { return within(path, t.path) })
+		return slices.ContainsFunc(slices.Concat(pl.denied, pl.masked),
+			func(t target) bool { return within(path, t.path) })
 	}
 	var out []private
 	for _, d := range list {
@@ -163,7 +165,8 @@ func resolveAll(paths []string) ([]target, error) {
 // absent reports whether err means that a command, which has no more rights than we have, will find nothing either.
 // That includes links that form a loop.
 func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ELOOP)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, fs.ErrPermission) ||
+		errors.Is(err, unix.ELOOP)
 }
 
 // locate follows symbolic links to the object that reading path would reach.

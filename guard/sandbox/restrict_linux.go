@@ -100,7 +100,8 @@ func confine(rules *kernel.Ruleset, filter kernel.FilterRules) (listener int, er
 		filter.Judged, filter.Modes = nil, false
 	}
 	if rules == nil || kernel.LandlockVersion() < kernel.UnixSockets {
-		filter.Families = slices.DeleteFunc(slices.Clone(filter.Families), func(f uint32) bool { return f == unix.AF_UNIX })
+		filter.Families = slices.DeleteFunc(slices.Clone(filter.Families),
+			func(f uint32) bool { return f == unix.AF_UNIX })
 	}
 	if execs || filter.Modes {
 		if listener, err := kernel.InstallWithListener(kernel.Filter(filter)); err == nil || execs {

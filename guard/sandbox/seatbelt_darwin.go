@@ -89,7 +89,8 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 
 // check sees whether the profile is accepted.
 func (e *seatbelt) check(ctx context.Context) error {
-	out, err := exec.CommandContext(ctx, sandboxExec, "-p", seatbeltProfile(e.policy, e.proxyPort), "/usr/bin/true").CombinedOutput()
+	out, err := exec.CommandContext(ctx, sandboxExec, "-p", seatbeltProfile(e.policy, e.proxyPort),
+		"/usr/bin/true").CombinedOutput()
 	if ctx.Err() != nil {
 		return fmt.Errorf("sandbox: start: %w", context.Cause(ctx))
 	}
@@ -107,7 +108,8 @@ func resolveAllPaths(p Policy) (Policy, error) {
 			return p, fmt.Errorf("sandbox: writable path %s: %w; create it before the sandbox starts", w, err)
 		}
 	}
-	for _, list := range []*[]string{&p.Writable, &p.ReadOnly, &p.Denied, &p.Masked, &p.Shown, &p.Programs, &p.Sockets} {
+	for _, list := range []*[]string{&p.Writable, &p.ReadOnly, &p.Denied, &p.Masked, &p.Shown, &p.Programs,
+		&p.Sockets} {
 		resolved := make([]string, 0, len(*list))
 		for _, path := range *list {
 			clean := filepath.Clean(path)
@@ -192,7 +194,8 @@ func (*seatbelt) refresh() error { return nil }
 // try implements engine.
 func (e *seatbelt) try(c canary) (a attempt, err error) {
 	run := func(script string) bool {
-		cmd := exec.Command(sandboxExec, "-p", seatbeltProfile(e.policy, e.proxyPort), "/bin/bash", "-c", script, "try", c.read, c.write, strconv.Itoa(c.port))
+		cmd := exec.Command(sandboxExec, "-p", seatbeltProfile(e.policy, e.proxyPort), "/bin/bash", "-c", script, "try",
+			c.read, c.write, strconv.Itoa(c.port))
 		return cmd.Run() == nil
 	}
 	if !run("exit 0") {

@@ -51,7 +51,8 @@ func newSecretNetwork(t testing.TB) *secretNetwork {
 	if out, err := exec.Command("git", "-C", repo, "config", "http.receivepack", "true").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	backend := &cgi.Handler{Path: "/usr/lib/git-core/git-http-backend", Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=me"}, Stderr: io.Discard}
+	backend := &cgi.Handler{Path: "/usr/lib/git-core/git-http-backend",
+		Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=me"}, Stderr: io.Discard}
 	api := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		token := realToken
 		switch {
@@ -62,7 +63,8 @@ func newSecretNetwork(t testing.TB) *secretNetwork {
 			return
 		}
 		_, password, _ := r.BasicAuth()
-		if r.Header.Get("Authorization") != "Bearer "+token && r.Header.Get("X-Api-Key") != token && password != token && r.URL.Query().Get("access_token") != token {
+		if r.Header.Get("Authorization") != "Bearer "+token && r.Header.Get("X-Api-Key") != token &&
+			password != token && r.URL.Query().Get("access_token") != token {
 			rw.Header().Set("WWW-Authenticate", `Basic realm="x"`)
 			http.Error(rw, "who are you? "+r.Header.Get("Authorization"), http.StatusUnauthorized)
 			return
@@ -107,14 +109,16 @@ func serveAWS(rw http.ResponseWriter, r *http.Request) {
 	}
 	text += "\n" + auth[3] + "\n" + cmp.Or(r.Header.Get("X-Amz-Content-Sha256"), hash(body))
 	key := []byte("AWS4" + awsKey)
-	for _, part := range append(strings.Split(scope, "/"), "AWS4-HMAC-SHA256\n"+r.Header.Get("X-Amz-Date")+"\n"+scope+"\n"+hash([]byte(text))) {
+	for _, part := range append(strings.Split(scope, "/"), "AWS4-HMAC-SHA256\n"+r.Header.Get("X-Amz-Date")+"\n"+scope+
+		"\n"+hash([]byte(text))) {
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte(part))
 		key = mac.Sum(nil)
 	}
 	switch {
 	case fmt.Sprintf("%x", key) != auth[5] || r.Header.Get("X-Amz-Security-Token") != awsToken:
-		http.Error(rw, "<Error><Code>SignatureDoesNotMatch</Code><Message>"+text+"</Message></Error>", http.StatusForbidden)
+		http.Error(rw, "<Error><Code>SignatureDoesNotMatch</Code><Message>"+text+"</Message></Error>",
+			http.StatusForbidden)
 	case strings.Contains(scope, "/sts/"):
 		io.WriteString(rw, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>logged-in</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`)
 	case r.Method == http.MethodPut:
@@ -194,7 +198,8 @@ keytool -list -keystore "$(dirname "$(dirname "$(readlink -f "$(command -v java)
 func TestLogins(t *testing.T) {
 	w, f := newSecretNetwork(t), newFixture(t)
 	s := w.start(t, f)
-	direct := []string{"HTTP_PROXY=", "HTTPS_PROXY=", "ALL_PROXY=", "http_proxy=", "https_proxy=", "all_proxy=", "NODE_USE_ENV_PROXY="}
+	direct := []string{"HTTP_PROXY=", "HTTPS_PROXY=", "ALL_PROXY=", "http_proxy=", "https_proxy=", "all_proxy=",
+		"NODE_USE_ENV_PROXY="}
 	for _, way := range []struct {
 		name string
 		env  []string
@@ -207,7 +212,8 @@ func TestLogins(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprint(way.name, " ", l.name, " ", i), func(t *testing.T) {
-				env := (&exec.Cmd{Env: slices.Concat(f.env, []string{"HOME=" + f.tmp, "PATH=" + os.Getenv("PATH")}, s.Env(), way.env)}).Environ()
+				env := (&exec.Cmd{Env: slices.Concat(f.env, []string{"HOME=" + f.tmp, "PATH=" + os.Getenv("PATH")},
+					s.Env(), way.env)}).Environ()
 				r := runIn(t, s, f.ws, env, "/bin/bash", "-c", "rm -rf r; "+l.command)
 				checkHidden(t, r.output)
 				if !strings.Contains(r.output, l.want) {
@@ -225,7 +231,8 @@ func TestLogins(t *testing.T) {
 func checkHidden(t testing.TB, text string) {
 	t.Helper()
 	for _, token := range []string{realToken, otherToken, awsKey, awsToken} {
-		for _, form := range []string{token, base64.StdEncoding.EncodeToString([]byte("me:" + token)), base64.StdEncoding.EncodeToString([]byte(token))} {
+		for _, form := range []string{token, base64.StdEncoding.EncodeToString([]byte("me:" + token)),
+			base64.StdEncoding.EncodeToString([]byte(token))} {
 			if strings.Contains(text, form) {
 				t.Errorf("the command has seen %s:\n%s", form, text)
 			}
@@ -266,7 +273,8 @@ func TestStraySecrets(t *testing.T) {
 	w, f := newSecretNetwork(t), newFixture(t)
 	s := w.start(t, f)
 	pinned := filepath.Join(f.tmp, "pinned.pem")
-	if out, err := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "/dev/null", "-subj", "/CN=x", "-out", pinned).CombinedOutput(); err != nil {
+	if out, err := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+		"-nodes", "-keyout", "/dev/null", "-subj", "/CN=x", "-out", pinned).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	env := append(slices.Concat(f.env, s.Env()), "PINNED="+pinned)
@@ -287,7 +295,8 @@ func TestStraySecrets(t *testing.T) {
 					return len(refused) > 0
 				})
 			}
-			if a.refused == "" && len(refused) > 0 || a.refused != "" && !strings.Contains(fmt.Sprint(refused), a.refused) {
+			if a.refused == "" && len(refused) > 0 || a.refused != "" &&
+				!strings.Contains(fmt.Sprint(refused), a.refused) {
 				t.Errorf("refused %+v, want %q", refused, a.refused)
 			}
 			checkHidden(t, fmt.Sprint(refused))
@@ -300,7 +309,8 @@ func TestSecretsVerify(t *testing.T) {
 	w, f := newSecretNetwork(t), newFixture(t)
 	w.roots = x509.NewCertPool()
 	s := w.start(t, f)
-	r := runIn(t, s, f.ws, append(slices.Clone(f.env), s.Env()...), "/bin/bash", "-c", `curl -sSk -H "Authorization: Bearer $TOKEN" https://api.allowed.test/`)
+	r := runIn(t, s, f.ws, append(slices.Clone(f.env), s.Env()...), "/bin/bash", "-c",
+		`curl -sSk -H "Authorization: Bearer $TOKEN" https://api.allowed.test/`)
 	checkHidden(t, r.output)
 	if !strings.Contains(r.output, "certificate") || !strings.Contains(fmt.Sprint(s.Refused()), "certificate") {
 		t.Errorf("got %s", r.output)

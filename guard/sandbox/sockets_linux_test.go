@@ -227,7 +227,8 @@ func TestRefusedSocket(t *testing.T) {
 	s := start1(t, f.policy())
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "$SOCKET"; $ATTACK connect unix "$SOCKET"`)
 	got := s.Refused()
-	if len(got) != 1 || got[0].Host != f.out+"/daemon.sock" || got[0].Count != 2 || !strings.Contains(got[0].Why, "allowUnixSockets") {
+	if len(got) != 1 || got[0].Host != f.out+"/daemon.sock" || got[0].Count != 2 ||
+		!strings.Contains(got[0].Why, "allowUnixSockets") {
 		t.Errorf("got %+v", got)
 	}
 	if again := s.Refused(); len(again) != 0 {
@@ -295,7 +296,8 @@ func attackUnderListener(args []string) error {
 
 // attackTrySockets starts a sandbox and tries the sockets of a command.
 func attackTrySockets(args []string) error {
-	s, err := Start(context.Background(), Policy{Writable: []string{args[1]}, Sockets: []string{os.Getenv("SOCKET")}}, Options{Backends: []Backend{Backend(args[0])}})
+	s, err := Start(context.Background(), Policy{Writable: []string{args[1]}, Sockets: []string{os.Getenv("SOCKET")}},
+		Options{Backends: []Backend{Backend(args[0])}})
 	if err != nil {
 		return err
 	}

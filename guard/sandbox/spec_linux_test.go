@@ -93,7 +93,8 @@ func TestSpecArrives(t *testing.T) {
 		r.Close()
 		p.Wait()
 		p.Kill()
-		if got, want := b.String(), fmt.Sprintf("%d|%d|a\xff\nb|\xfe'\n%s\n6\n", len(long), len(long), f.ws); got != want {
+		if got, want := b.String(), fmt.Sprintf("%d|%d|a\xff\nb|\xfe'\n%s\n6\n", len(long), len(long),
+			f.ws); got != want {
 			t.Errorf("%s: got %q, want %q", backend, got, want)
 		}
 	}
@@ -149,7 +150,8 @@ func TestPolicyLinksInACircle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "echo made > new && cat new"); !strings.Contains(r.output, "made") {
+	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c",
+		"echo made > new && cat new"); !strings.Contains(r.output, "made") {
 		t.Errorf("got %q", r.output)
 	}
 }
@@ -167,7 +169,8 @@ func TestFilesBlock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := s.Spawn(Spec{Argv: []string{"/bin/sh", "-c", "cat /proc/self/fdinfo/0 /proc/self/fdinfo/1"}, Files: []*os.File{in, w, w}})
+		p, err := s.Spawn(Spec{Argv: []string{"/bin/sh", "-c", "cat /proc/self/fdinfo/0 /proc/self/fdinfo/1"},
+			Files: []*os.File{in, w, w}})
 		in.Close()
 		w.Close()
 		if err != nil {

@@ -24,14 +24,16 @@ func (s *Sandbox) Terminal() (t *Terminal, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: a terminal: %w", err)
 	}
-	t = &Terminal{Master: os.NewFile(uintptr(master), "terminal"), stopped: make(chan struct{}, 1), failure: make(chan string, 1)}
+	t = &Terminal{Master: os.NewFile(uintptr(master), "terminal"), stopped: make(chan struct{}, 1),
+		failure: make(chan string, 1)}
 	defer func() {
 		if err != nil {
 			t.Close()
 		}
 	}()
 	locked := 0
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCSPTLCK, uintptr(unsafe.Pointer(&locked))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCSPTLCK,
+		uintptr(unsafe.Pointer(&locked))); errno != 0 {
 		return t, fmt.Errorf("sandbox: a terminal: %w", errno)
 	}
 	slave, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, flags)
@@ -78,9 +80,11 @@ func runJob(args []string) error {
 	}
 	control := os.NewFile(terminalControl, "control")
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGTSTP, unix.SIGUSR1, unix.SIGUSR2)
+	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGTSTP, unix.SIGUSR1,
+		unix.SIGUSR2)
 	pid, err := syscall.ForkExec(args[0], args[1:], &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: terminalSlave},
+		Env: os.Environ(), Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: terminalSlave},
 	})
 	if err != nil {
 		_, err = control.Write(append([]byte{failed}, (&os.PathError{Op: "exec", Path: args[0], Err: err}).Error()...))

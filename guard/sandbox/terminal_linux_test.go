@@ -47,7 +47,8 @@ func (s *screen) String() string {
 // await waits until the screen shows a text.
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(s.String(), text); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(s.String(),
+		text); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the terminal does not show %q:\n%s", text, s)
 		}
@@ -149,7 +150,8 @@ func TestTerminalFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer term.Close()
-	if _, err := s.Spawn(Spec{Argv: []string{"no-such-program"}, Env: f.env, Terminal: term}); err == nil || !strings.Contains(err.Error(), "no such program") {
+	if _, err := s.Spawn(Spec{Argv: []string{"no-such-program"}, Env: f.env, Terminal: term}); err == nil ||
+		!strings.Contains(err.Error(), "no such program") {
 		t.Errorf("got %v", err)
 	}
 }

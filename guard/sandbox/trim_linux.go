@@ -93,7 +93,8 @@ func unchanged(smaps io.Reader, file string) (parts []span, err error) {
 			continue
 		}
 		var rights, offset, device, inode string
-		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s %s %s %s", &at.from, &at.to, &rights, &offset, &device, &inode); err != nil {
+		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s %s %s %s", &at.from, &at.to, &rights, &offset, &device,
+			&inode); err != nil {
 			return parts, fmt.Errorf("%q: %w", lines.Text(), err)
 		}
 		ours = rights[1] == '-' && strings.HasSuffix(lines.Text(), " "+file)

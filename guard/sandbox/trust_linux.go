@@ -125,7 +125,8 @@ func certificates(text []byte) (list [][]byte) {
 				Algorithm pkix.AlgorithmIdentifier
 				Signature asn1.BitString
 			}
-			if rest, err := asn1.Unmarshal(text[at:end], &c); err == nil && len(rest) == 0 && c.Content.Tag == asn1.TagSequence {
+			if rest, err := asn1.Unmarshal(text[at:end], &c); err == nil && len(rest) == 0 &&
+				c.Content.Tag == asn1.TagSequence {
 				list = append(list, slices.Clone(text[at:end]))
 				at = end
 				continue

@@ -95,7 +95,8 @@ func routeAll(socket int) error {
 	}
 	any4 := unix.RawSockaddrInet4{Family: unix.AF_INET}
 	r := route{dst: any4, gateway: any4, mask: any4, flags: unix.RTF_UP, device: device}
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCADDRT, uintptr(unsafe.Pointer(&r))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCADDRT,
+		uintptr(unsafe.Pointer(&r))); errno != 0 {
 		return errno
 	}
 	return nil

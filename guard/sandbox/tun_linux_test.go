@@ -62,7 +62,8 @@ func newOuterNetwork(t testing.TB) *outerNetwork {
 			}()
 		}
 	}()
-	w.servers = map[string]string{"80": web.Listener.Addr().String(), "443": secure.Listener.Addr().String(), "": raw.Addr().String()}
+	w.servers = map[string]string{"80": web.Listener.Addr().String(), "443": secure.Listener.Addr().String(),
+		"": raw.Addr().String()}
 	return w
 }
 
@@ -161,7 +162,8 @@ func TestProgramsFindHosts(t *testing.T) {
 	f := newFixture(t)
 	w := newOuterNetwork(t)
 	s := startWithTUN(t, f, w.options())
-	f.env = append(f.env, "PATH="+strings.TrimPrefix(f.env[0], "PATH=")+":/usr/local/go/bin:"+os.Getenv("HOME")+"/.cargo/bin:"+os.Getenv("TOOLHOST_PROGRAMS"), "RUSTUP_HOME="+os.Getenv("HOME")+"/.rustup")
+	f.env = append(f.env, "PATH="+strings.TrimPrefix(f.env[0], "PATH=")+":/usr/local/go/bin:"+os.Getenv("HOME")+
+		"/.cargo/bin:"+os.Getenv("TOOLHOST_PROGRAMS"), "RUSTUP_HOME="+os.Getenv("HOME")+"/.rustup")
 	for i, c := range programs {
 		t.Run(c.name+" "+c.port, func(t *testing.T) {
 			if r := runIn(t, s, f.ws, f.env, "bash", "-c", cmp.Or(c.needs, "type "+c.name)); r.status.ExitCode != 0 {
@@ -178,14 +180,18 @@ func TestProgramsFindHosts(t *testing.T) {
 				want := strings.ReplaceAll(c.want, "HOST", host)
 				refused := s.Refused()
 				w.mu.Lock()
-				reached := strings.Contains(r.output, want) || slices.ContainsFunc(w.seen, func(s string) bool { return strings.Contains(s, want) })
-				named := slices.ContainsFunc(refused, func(r proxy.Refusal) bool { return r.Host == host+":"+c.port && r.Program != "" })
-				question := slices.ContainsFunc(a.seen, func(q string) bool { return strings.HasSuffix(q, " "+host+":"+c.port) })
+				reached := strings.Contains(r.output, want) ||
+					slices.ContainsFunc(w.seen, func(s string) bool { return strings.Contains(s, want) })
+				named := slices.ContainsFunc(refused,
+					func(r proxy.Refusal) bool { return r.Host == host+":"+c.port && r.Program != "" })
+				question := slices.ContainsFunc(a.seen,
+					func(q string) bool { return strings.HasSuffix(q, " "+host+":"+c.port) })
 				switch asks := domain != "allowed.test" && c.port != ""; {
 				case asks != question || !asks && len(a.seen) > 0:
 					t.Errorf("asked about %q for %s, output\n%s", a.seen, host, r.output)
 				case domain == "evil.test" && (c.port != "" && (reached || !named) || len(w.names) > 0):
-					t.Errorf("%s is refused as %v, looked up %v, seen %q, output\n%s", host, refused, w.names, w.seen, r.output)
+					t.Errorf("%s is refused as %v, looked up %v, seen %q, output\n%s", host, refused, w.names,
+						w.seen, r.output)
 				case domain != "evil.test" && (!reached || len(refused) > 0):
 					t.Errorf("%s is not reached: %q, refused %v, output\n%s", host, w.seen, refused, r.output)
 				}
@@ -284,7 +290,8 @@ for port in range(1, 2000):
     if s.connect_ex(("10.0.0.1", port)) == 0: print("BREACH")
     s.close()
 print("done")`)
-	if n := len(s.Refused()); !strings.Contains(r.output, "done") || strings.Contains(r.output, breach) || n == 0 || n > 100 {
+	if n := len(s.Refused()); !strings.Contains(r.output, "done") || strings.Contains(r.output, breach) ||
+		n == 0 || n > 100 {
 		t.Errorf("%d refusals, output\n%s", n, r.output)
 	}
 }
@@ -306,7 +313,8 @@ func TestNameFiles(t *testing.T) {
 			t.Errorf("%s is\n%s", file.path, r.output)
 		}
 	}
-	if r := runIn(t, s, f.ws, f.env, "bash", "-c", "id -un; getent hosts localhost; getent ahostsv4 $(hostname)"); r.status.ExitCode != 0 {
+	if r := runIn(t, s, f.ws, f.env, "bash", "-c",
+		"id -un; getent hosts localhost; getent ahostsv4 $(hostname)"); r.status.ExitCode != 0 {
 		t.Error(r.output)
 	}
 }

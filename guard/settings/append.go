@@ -50,9 +50,11 @@ func Append(cfg Config, root, list, text string) error {
 // Remove removes an entry from the list in the user's own file that contains it. Everything else in the file stays.
 func Remove(e Entry, list string) error {
 	if e.Kind != User || e.Client {
-		return fmt.Errorf("%s is set in %s, which is not a file of toolhost's own user settings: edit it there", e.Text, e.Where())
+		return fmt.Errorf("%s is set in %s, which is not a file of toolhost's own user settings: edit it there",
+			e.Text, e.Where())
 	}
-	return editList(source{kind: e.Kind, file: e.File, root: e.Root}, list, -1, func(_ []Entry, doc *hujson.Value) error {
+	return editList(source{kind: e.Kind, file: e.File, root: e.Root}, list, -1, func(_ []Entry,
+		doc *hujson.Value) error {
 		path, text := listPath(list, e.Text)
 		elements, err := elementsOf(doc, path)
 		if err != nil {
@@ -99,7 +101,8 @@ func editList(src source, list string, grows int, edit func(now []Entry, doc *hu
 
 // editedList returns the text with the list changed, after it has verified that the text parses to the list that was
 // intended.
-func editedList(src source, text []byte, list string, grows int, edit func(now []Entry, doc *hujson.Value) error) ([]byte, error) {
+func editedList(src source, text []byte, list string, grows int, edit func(now []Entry,
+	doc *hujson.Value) error) ([]byte, error) {
 	if len(strings.TrimSpace(string(text))) == 0 {
 		text = []byte("{}")
 	}
@@ -123,7 +126,8 @@ func editedList(src source, text []byte, list string, grows int, edit func(now [
 		return nil, fmt.Errorf("the change would break it: %w", err)
 	}
 	if got, want := len(then.lists[list]), len(now.lists[list])+grows; got != want {
-		return nil, fmt.Errorf("the change would leave %d entries of %s instead of %d: edit it by hand", got, list, want)
+		return nil, fmt.Errorf("the change would leave %d entries of %s instead of %d: edit it by hand",
+			got, list, want)
 	}
 	return changed, nil
 }
@@ -297,7 +301,8 @@ func withServer(text []byte, name string, entry []byte) ([]byte, error) {
 	case len(entry) == 0 && was == nil:
 		return nil, fmt.Errorf("it has no server %q", name)
 	case len(entry) == 0:
-		servers.Members = slices.DeleteFunc(servers.Members, func(m hujson.ObjectMember) bool { return literal(m.Name) == name })
+		servers.Members = slices.DeleteFunc(servers.Members,
+			func(m hujson.ObjectMember) bool { return literal(m.Name) == name })
 		return doc.Pack(), nil
 	case was != nil && sameJSON(was.Pack(), entry):
 		return text, nil

@@ -18,7 +18,8 @@ func TestAppend(t *testing.T) {
 		}
 	}
 	s := Load(p.cfg)
-	if got := texts(s.Allow); got != `Bash(make *),Read(a "b")` || s.Allow[0].Kind != User || s.Allow[0].Root != root || len(s.Warnings) != 0 {
+	if got := texts(s.Allow); got != `Bash(make *),Read(a "b")` || s.Allow[0].Kind != User || s.Allow[0].Root != root ||
+		len(s.Warnings) != 0 {
 		t.Errorf("got %+v, warnings %v", s.Allow, s.Warnings)
 	}
 	file := p.cfg.answersFile(root)
@@ -152,7 +153,8 @@ func TestAppendAndRemove(t *testing.T) {
 		}
 	}
 	after, err := os.ReadFile(file)
-	if err != nil || strings.Contains(string(after), `"x"`) || !strings.Contains(string(after), "// mine") || !strings.Contains(string(after), `"y"`) {
+	if err != nil || strings.Contains(string(after), `"x"`) || !strings.Contains(string(after), "// mine") ||
+		!strings.Contains(string(after), `"y"`) {
 		t.Errorf("%v\n%s", err, after)
 	}
 	for _, e := range []Entry{{Kind: Managed}, {Kind: commandLine}, {Kind: Project}, {Kind: User, Client: true}} {

@@ -27,7 +27,8 @@ func Example() {
 	if err := os.WriteFile(filepath.Join(root, ".claude", "settings.json"), []byte(text), 0o600); err != nil {
 		fmt.Println(err)
 	}
-	cfg := settings.Config{Roots: []string{root}, StateDir: filepath.Join(dir, "state"), ManagedDir: filepath.Join(dir, "etc")}
+	cfg := settings.Config{Roots: []string{root}, StateDir: filepath.Join(dir, "state"),
+		ManagedDir: filepath.Join(dir, "etc")}
 
 	show := func(s *settings.Settings) {
 		fmt.Println("deny", len(s.Deny), "allow", len(s.Allow), "trusted", s.Trusted)

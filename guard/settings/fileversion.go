@@ -82,7 +82,8 @@ func (s fileVersion) proves(now fileVersion) bool {
 		return true
 	}
 	return os.SameFile(s.info, now.info) && s.info.Size() == now.info.Size() && s.info.Mode() == now.info.Mode() &&
-		s.info.ModTime().Equal(now.info.ModTime()) && changedAt(s.info).Equal(changedAt(now.info)) && s.at.Sub(changedAt(s.info)) > racyWindow
+		s.info.ModTime().Equal(now.info.ModTime()) && changedAt(s.info).Equal(changedAt(now.info)) &&
+		s.at.Sub(changedAt(s.info)) > racyWindow
 }
 
 // changedAt returns the latest time at which a file changed that the system reports: cp -p and tar set

@@ -16,7 +16,8 @@ func TestHistoryOff(t *testing.T) {
 		p.write(name, `{"history": {"commands": "off"}}`)
 		s := Load(p.cfg)
 		ofWorkspace := slices.Contains(projectFiles, name)
-		if said := strings.Contains(fmt.Sprint(s.Warnings), `history.commands: "off" counts from user and managed settings only`); s.History.Commands == Off == ofWorkspace || said != ofWorkspace {
+		if said := strings.Contains(fmt.Sprint(s.Warnings),
+			`history.commands: "off" counts from user and managed settings only`); s.History.Commands == Off == ofWorkspace || said != ofWorkspace {
 			t.Errorf("%s: %q, said %t", name, s.History.Commands, said)
 		}
 	}

@@ -96,7 +96,8 @@ func (p *parser) hookGroups(event string, v hujson.Value) {
 				group.Matcher = literal(m.Value)
 			case name == "matcher":
 				// A guard whose matcher is unreadable guards every tool.
-				p.warn(m.Value, "the matcher is %s; a string is expected. The hooks apply to every tool", describe(m.Value))
+				p.warn(m.Value, "the matcher is %s; a string is expected. The hooks apply to every tool",
+					describe(m.Value))
 			case name == "hooks":
 				group.Hooks = append(group.Hooks, p.hooksOf(event, m.Value)...)
 			default:
@@ -178,7 +179,8 @@ func (p *parser) hookField(h *Hook, m hujson.ObjectMember) {
 
 // hookFields are the fields of a hook that mean something here.
 func hookFields() []string {
-	return []string{"type", "command", "args", "shell", "url", "headers", "allowedEnvVars", "if", "timeout", "async", "contained"}
+	return []string{"type", "command", "args", "shell", "url", "headers", "allowedEnvVars", "if", "timeout", "async",
+		"contained"}
 }
 
 // hookSwitch reads true ('t') or false ('f') of a hook.

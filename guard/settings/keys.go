@@ -132,7 +132,8 @@ const (
 // keys returns the table of every setting but hooks and env, whose values are
 // objects of their own.
 func keys() []key {
-	return slices.Concat(permissionKeys(), sandboxKeys(), networkKeys(), ownKeys(), searchKeys(), webKeys(), serverKeys())
+	return slices.Concat(permissionKeys(), sandboxKeys(), networkKeys(), ownKeys(), searchKeys(), webKeys(),
+		serverKeys())
 }
 
 func permissionKeys() []key {
@@ -211,7 +212,8 @@ func sandboxKeys() []key {
 			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.DenyWrite }),
 		list("filesystem.denyRead", "Paths commands in the sandbox must not read. Read and the others may; see permissions.deny.", true,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.DenyRead }),
-		list("filesystem.allowRead", "Paths below denyRead that commands may read all the same. Without wildcards.", false,
+		list("filesystem.allowRead", "Paths below denyRead that commands may read all the same. Without wildcards.",
+			false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.AllowRead }),
 		{name: "sandbox.credentials.files", form: formList, tightens: true, member: "path",
 			doc:  "Files and directories commands in the sandbox must not read, or, with the mode \"mask\", as a copy, see credentials.md.",
@@ -230,7 +232,8 @@ func sandboxKeys() []key {
 func networkKeys() []key {
 	on, list := sandboxSwitch, sandboxList
 	return []key{
-		list("network.allowedDomains", "Hosts commands may reach, and services of this machine (localhost:5432).", false,
+		list("network.allowedDomains", "Hosts commands may reach, and services of this machine (localhost:5432).",
+			false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.AllowedDomains }),
 		{name: keyPrograms, form: formList, named: true,
 			doc:  "Further hosts by the program that may reach them. What the program starts may not: it has its own.",
@@ -249,7 +252,8 @@ func networkKeys() []key {
 			set: func(s *Settings, e Entry) { on := e.Text == "true"; s.Sandbox.Network.PublishPorts = &on }},
 		list("network.allowUnixSockets", "Unix sockets of programs outside the sandbox, and directories of them, that commands may connect to.", false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.AllowUnixSockets }),
-		on("network.allowAllUnixSockets", "Let commands connect to every Unix socket that has a path.", "false", strict(false),
+		on("network.allowAllUnixSockets", "Let commands connect to every Unix socket that has a path.", "false",
+			strict(false),
 			func(s *Settings) *bool { return &s.Sandbox.Network.AllowAllUnixSockets }),
 	}
 }
@@ -336,8 +340,10 @@ func searchKeys() []key {
 		{name: "search.index", form: formSwitch, order: strict(false), def: "true",
 			doc: "Keep an index of the contents of files, so that most need not be read in a search.",
 			set: flag(func(s *Settings) *bool { return &s.Search.Index })},
-		number("memory", "256", "How many MiB of indexes and, up to an eighth, of contents searches keep in memory.", func(s *Search) *int { return &s.Memory }),
-		number("roots", "4", "How many directories may have an index at once.", func(s *Search) *int { return &s.Roots }),
+		number("memory", "256", "How many MiB of indexes and, up to an eighth, of contents searches keep in memory.",
+			func(s *Search) *int { return &s.Memory }),
+		number("roots", "4", "How many directories may have an index at once.",
+			func(s *Search) *int { return &s.Roots }),
 		{name: "search.idle", form: formDuration, def: "30m",
 			doc: "The time without a search after which the index of a directory is freed.",
 			set: duration(func(s *Settings) *time.Duration { return &s.Search.Idle })},

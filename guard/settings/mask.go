@@ -52,7 +52,8 @@ func maskOf(e Entry) (m Mask, err error) {
 			return m, fmt.Errorf("the inject host %q would send it to hosts of anybody; name the hosts", host)
 		}
 	}
-	if name, value, ok := strings.Cut(m.Header, ": "); m.Header != "" && (!ok || !httpguts.ValidHeaderFieldName(name) || strings.Count(value, "$") != 1) {
+	if name, value, ok := strings.Cut(m.Header, ": "); m.Header != "" &&
+		(!ok || !httpguts.ValidHeaderFieldName(name) || strings.Count(value, "$") != 1) {
 		return m, fmt.Errorf(`"header" is %q; a header such as "Authorization: Bearer $" is expected`, m.Header)
 	}
 	if m.Extract != "" {
@@ -86,7 +87,8 @@ func (m *merger) masks(member string, list []Entry, allowed []string) (masks []M
 			continue
 		}
 		if e.Kind.inWorkspace() {
-			m.warn(e, "%s: a mask counts from user and managed settings only. It is denied, unless these mask it", e.Text)
+			m.warn(e, "%s: a mask counts from user and managed settings only. It is denied, unless these mask it",
+				e.Text)
 			continue
 		}
 		done[e.Text] = true

@@ -197,7 +197,8 @@ func (m *merger) list(k *key) []Entry {
 // managedOnly returns the key by which the administrator keeps a list to
 // managed files, or "".
 func (m *merger) managedOnly(k *key) string {
-	name := map[string]string{keyAllow: keyManagedRules, keyDomains: keyManagedDomains, keyPrograms: keyManagedDomains, keyAllowRead: keyManagedReads}[k.name]
+	name := map[string]string{keyAllow: keyManagedRules, keyDomains: keyManagedDomains, keyPrograms: keyManagedDomains,
+		keyAllowRead: keyManagedReads}[k.name]
 	if name != "" && m.scalar(m.words.byName[name]).Text == "true" {
 		return name
 	}
@@ -303,7 +304,8 @@ func (m *merger) hooks() {
 // addHooks adds a group, with what its source means for its hooks.
 func (m *merger) addHooks(event string, group HookMatcher) {
 	kind := group.Source.Kind
-	strict := m.scalar(m.words.byName[keyOnFailure]).Text == OnFailureRefuse || kind == Managed && m.managedScalar(keyOnFailure) != OnFailureAllow
+	strict := m.scalar(m.words.byName[keyOnFailure]).Text == OnFailureRefuse || kind == Managed &&
+		m.managedScalar(keyOnFailure) != OnFailureAllow
 	group.Hooks = slices.Clone(group.Hooks)
 	for i := range group.Hooks {
 		h := &group.Hooks[i]

@@ -15,7 +15,8 @@ import (
 
 func TestDefaults(t *testing.T) {
 	s := Load(newPlace(t).cfg)
-	yes := s.Sandbox.Enabled && s.Sandbox.AutoAllowBashIfSandboxed && s.Sandbox.AllowUnsandboxedCommands && s.Gate.SiblingAbort && s.Trusted
+	yes := s.Sandbox.Enabled && s.Sandbox.AutoAllowBashIfSandboxed && s.Sandbox.AllowUnsandboxedCommands &&
+		s.Gate.SiblingAbort && s.Trusted
 	no := s.Sandbox.FailIfUnavailable || s.Sandbox.Network.AllowLocalBinding || s.Write.Fsync || s.DisableBypass
 	if !yes || no || s.Sandbox.Network.PublishPorts != nil {
 		t.Errorf("switches: %+v", s)
@@ -69,7 +70,8 @@ func TestListsJoinInOrder(t *testing.T) {
 	if got := texts(s.Allow); got != "FlagAllow" {
 		t.Errorf("allow %s", got)
 	}
-	kinds := map[string]Kind{"0": Managed, "3": Managed, "4": commandLine, "Flag": commandLine, "7": Local, "9": Project, "11": User}
+	kinds := map[string]Kind{"0": Managed, "3": Managed, "4": commandLine, "Flag": commandLine, "7": Local,
+		"9": Project, "11": User}
 	for _, e := range s.Deny {
 		if want, ok := kinds[e.Text]; ok && e.Kind != want {
 			t.Errorf("%s is %v, want %v", e.Text, e.Kind, want)
@@ -114,7 +116,8 @@ func TestManagedOnly(t *testing.T) {
 	if got := s.Hooks[PreToolUse]; len(got) != 1 || got[0].Source.Kind != Managed {
 		t.Errorf("hooks %+v", got)
 	}
-	if got := texts(s.Sandbox.Network.AllowedDomains) + " " + texts(s.Sandbox.Network.DeniedDomains); got != "m.example d.example" {
+	if got := texts(s.Sandbox.Network.AllowedDomains) + " " +
+		texts(s.Sandbox.Network.DeniedDomains); got != "m.example d.example" {
 		t.Errorf("domains %q", got)
 	}
 	for _, want := range []string{"permissions.allow is left out", "counts in managed settings only"} {
@@ -126,7 +129,8 @@ func TestManagedOnly(t *testing.T) {
 
 func TestDisableBypass(t *testing.T) {
 	for _, name := range allSources {
-		for _, text := range []string{`{"permissions": {"disableBypassPermissionsMode": "disable"}}`, `{"disableBypassPermissionsMode": "disable"}`} {
+		for _, text := range []string{`{"permissions": {"disableBypassPermissionsMode": "disable"}}`,
+			`{"disableBypassPermissionsMode": "disable"}`} {
 			p := newPlace(t)
 			p.cfg.Files = []string{p.path("given.json")}
 			p.write("given.json", `{"permissions": {"defaultMode": "bypassPermissions"}}`)
@@ -144,7 +148,8 @@ func TestHookFlags(t *testing.T) {
 		if onFailure != "" {
 			onFailure = `, "onFailure": "` + onFailure + `"`
 		}
-		return `{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x", "contained": false}]}]` + onFailure + `}}`
+		return `{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x", "contained": false}]}]` +
+			onFailure + `}}`
 	}
 	for _, tt := range []struct {
 		name, managed, user, project string
@@ -240,8 +245,10 @@ func TestUntrustedProject(t *testing.T) {
 	n := s.Sandbox.Network
 	if len(s.Allow)+len(s.AdditionalDirectories)+len(s.Hooks)+len(s.Env)+len(s.Sandbox.ExcludedCommands)+
 		len(s.Sandbox.Filesystem.AllowRead)+len(s.Sandbox.Filesystem.AllowWrite)+len(n.AllowedDomains)+len(n.AllowUnixSockets) != 0 ||
-		n.AllowLocalBinding || n.AllowAllUnixSockets || n.PublishPorts != nil || !s.Sandbox.Enabled || s.DefaultMode != ModeAcceptEdits ||
-		s.Sandbox.Seatbelt || s.Sandbox.OnUnavailable != OnFailureAsk || s.Bash.MaxTimeout != 10*time.Minute || !s.Gate.SiblingAbort {
+		n.AllowLocalBinding || n.AllowAllUnixSockets || n.PublishPorts != nil || !s.Sandbox.Enabled ||
+		s.DefaultMode != ModeAcceptEdits ||
+		s.Sandbox.Seatbelt || s.Sandbox.OnUnavailable != OnFailureAsk || s.Bash.MaxTimeout != 10*time.Minute ||
+		!s.Gate.SiblingAbort {
 		t.Errorf("something loosened: %+v", s)
 	}
 	if s.Trusted || len(s.Untrusted) != 19 {
@@ -250,7 +257,8 @@ func TestUntrustedProject(t *testing.T) {
 
 	p.cfg.TrustWorkspace = true
 	s = Load(p.cfg)
-	if !s.Trusted || texts(s.Allow) != "Bash" || s.Env["LD_PRELOAD"] == "" || s.Sandbox.Enabled || s.DefaultMode != ModeBypass {
+	if !s.Trusted || texts(s.Allow) != "Bash" || s.Env["LD_PRELOAD"] == "" || s.Sandbox.Enabled ||
+		s.DefaultMode != ModeBypass {
 		t.Errorf("trusted, yet %+v", s)
 	}
 	if s.Sandbox.OnUnavailable != OnFailureAsk || s.Sandbox.Seatbelt {
@@ -310,7 +318,8 @@ func checkNotLooser(t *rapid.T, before, after *Settings, words *keySet) {
 			t.Fatalf("%s went from %s to %s", name, was, now[name])
 		}
 	}
-	if before.DisableBypass && !after.DisableBypass || len(after.Hooks[PreToolUse]) != len(before.Hooks[PreToolUse]) || len(after.Env) > len(before.Env) {
+	if before.DisableBypass && !after.DisableBypass || len(after.Hooks[PreToolUse]) != len(before.Hooks[PreToolUse]) ||
+		len(after.Env) > len(before.Env) {
 		t.Fatalf("bypass, hooks or env changed: %+v", after)
 	}
 }
@@ -443,17 +452,21 @@ func TestMasks(t *testing.T) {
 		for _, m := range s.Sandbox.Credentials.MaskedVars {
 			got += fmt.Sprint(m.InjectHosts)
 		}
-		if got != c.mask || texts(s.Sandbox.Credentials.EnvVars) != "T" || !strings.Contains(warnings(s), c.warning) || c.warning == "" && warnings(s) != "" {
-			t.Errorf("%s %s: masks %q of %q\n%s", c.file, c.text, got, texts(s.Sandbox.Credentials.EnvVars), warnings(s))
+		if got != c.mask || texts(s.Sandbox.Credentials.EnvVars) != "T" || !strings.Contains(warnings(s), c.warning) ||
+			c.warning == "" && warnings(s) != "" {
+			t.Errorf("%s %s: masks %q of %q\n%s", c.file, c.text, got, texts(s.Sandbox.Credentials.EnvVars),
+				warnings(s))
 		}
 	}
 	// A workspace cannot widen a mask, and can deny.
-	for text, want := range map[string]int{good: 1, entry(`"mode": "mask", "injectHosts": ["evil.example"]`): 1, entry(`"mode": "deny"`): 0} {
+	for text, want := range map[string]int{good: 1, entry(`"mode": "mask", "injectHosts": ["evil.example"]`): 1,
+		entry(`"mode": "deny"`): 0} {
 		p := newPlace(t)
 		p.cfg.TrustWorkspace = true
 		p.write(userFile, `{"sandbox": {"network": {"allowedDomains": ["api.example", "evil.example"]}, "credentials": {"envVars": [{"name": "T", "mode": "mask", "injectHosts": ["api.example"]}]}}}`)
 		p.write(projectFile, text)
-		if got := Load(p.cfg).Sandbox.Credentials.MaskedVars; len(got) != want || want == 1 && got[0].InjectHosts[0] != "api.example" {
+		if got := Load(p.cfg).Sandbox.Credentials.MaskedVars; len(got) != want || want == 1 &&
+			got[0].InjectHosts[0] != "api.example" {
 			t.Errorf("%s: %+v", text, got)
 		}
 	}

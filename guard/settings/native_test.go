@@ -82,7 +82,8 @@ func TestNativeWarnings(t *testing.T) {
 	p.write(projectFile, native("Bash"))
 	p.write(ownUser, native("mcp__x"))
 	all := fmt.Sprint(Load(p.cfg).Warnings)
-	for _, want := range []string{"rules.native counts from user and managed settings only", `"mcp__x" is not the name of a client's own tool`} {
+	for _, want := range []string{"rules.native counts from user and managed settings only",
+		`"mcp__x" is not the name of a client's own tool`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("nothing says %q: %s", want, all)
 		}

@@ -176,7 +176,8 @@ func (p *parser) warn(v hujson.Value, format string, args ...any) {
 
 func (p *parser) entry(v hujson.Value, text string) Entry {
 	line, _ := p.position(v.StartOffset)
-	return Entry{Text: text, Kind: p.source.kind, File: p.source.file, Line: line, Root: p.source.root, Client: p.source.client}
+	return Entry{Text: text, Kind: p.source.kind, File: p.source.file, Line: line, Root: p.source.root,
+		Client: p.source.client}
 }
 
 // object reads the members of the object at prefix ("" is the file itself).
@@ -230,13 +231,15 @@ func (p *parser) member(prefix, path string, m hujson.ObjectMember) {
 		p.warn(m.Name, "toolhost does not apply %q", path)
 	case p.words.ignored[path]:
 	default:
-		i := slices.IndexFunc(p.words.siblings(prefix), func(known string) bool { return strings.EqualFold(pathname.Plain(path), known) })
+		i := slices.IndexFunc(p.words.siblings(prefix),
+			func(known string) bool { return strings.EqualFold(pathname.Plain(path), known) })
 		if i < 0 {
 			p.warn(m.Name, "unknown key %q%s", path, suggest(path, p.words.siblings(prefix)))
 			return
 		}
 		meant := p.words.siblings(prefix)[i]
-		p.warn(m.Name, "unknown key %+q (did you mean %q?): what it denies or asks for holds, the rest is skipped", path, meant)
+		p.warn(m.Name, "unknown key %+q (did you mean %q?): what it denies or asks for holds, the rest is skipped",
+			path, meant)
 		was := p.respelt
 		p.respelt = true
 		p.member(prefix, meant, m)
@@ -288,7 +291,8 @@ func (w *keySet) siblings(prefix string) []string {
 func suggest(word string, known []string) string {
 	best, distance := "", 1+len(word)/4
 	for _, k := range known {
-		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(k)); d <= distance && (best == "" || d < distance) {
+		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(k)); d <= distance &&
+			(best == "" || d < distance) {
 			best, distance = k, d
 		}
 	}

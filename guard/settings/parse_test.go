@@ -235,16 +235,19 @@ func TestSchema(t *testing.T) {
 
 // Each key of the table must reach a field, or be one the merger asks for.
 func TestKeysAreWired(t *testing.T) {
-	asked := map[string]bool{keyManagedRules: true, keyManagedHooks: true, keyManagedReads: true, keyNoHooks: true, keyOnFailure: true}
+	asked := map[string]bool{keyManagedRules: true, keyManagedHooks: true, keyManagedReads: true, keyNoHooks: true,
+		keyOnFailure: true}
 	for _, k := range keys() {
-		if wired := (k.list != nil) != (k.set != nil); wired == asked[k.name] || (k.form == formList) != (k.list != nil) || k.doc == "" {
+		if wired := (k.list != nil) != (k.set != nil); wired == asked[k.name] ||
+			(k.form == formList) != (k.list != nil) || k.doc == "" {
 			t.Errorf("%s: list %v set %v", k.name, k.list != nil, k.set != nil)
 		}
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{everything, "{}", "[]", "", "{\"a\": /* */ [1, \"\\ud800\", ] // x", "\xef\xbb\xbf{}", `{"permissions": {"deny": "x"}}`} {
+	for _, text := range []string{everything, "{}", "[]", "", "{\"a\": /* */ [1, \"\\ud800\", ] // x", "\xef\xbb\xbf{}",
+		`{"permissions": {"deny": "x"}}`} {
 		f.Add([]byte(text))
 	}
 	if text, err := os.ReadFile("testdata/usual.json"); err == nil {

@@ -156,7 +156,8 @@ func (p *parser) scalar(k *key, v hujson.Value) {
 		p.wrongType(k.name, v, want)
 		return
 	}
-	p.warn(v, "%s is %s%s; %s is expected. %q is used instead", k.name, describe(v), suggest(literal(v), k.order), want, k.unknown)
+	p.warn(v, "%s is %s%s; %s is expected. %q is used instead", k.name, describe(v), suggest(literal(v), k.order),
+		want, k.unknown)
 	p.scalars[k.name] = p.entry(v, k.unknown)
 }
 
@@ -184,7 +185,8 @@ func (k *key) read(v hujson.Value) (text, want string) {
 			object.Minimize()
 			return object.String(), ""
 		}
-		if !isString(v) || strings.TrimSpace(text) == "" || strings.ContainsFunc(text, unicode.IsControl) || text[0] == '{' {
+		if !isString(v) || strings.TrimSpace(text) == "" || strings.ContainsFunc(text, unicode.IsControl) ||
+			text[0] == '{' {
 			return "", "the name of a client, or an object"
 		}
 	case formNumber:

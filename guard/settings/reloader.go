@@ -188,7 +188,8 @@ func (s *reloader) list(dir string) ([]string, error) {
 // warnOnce warns once that path could not be checked.
 func (s *reloader) warnOnce(path string, err error) {
 	if !s.short && !s.hit {
-		s.cfg.log().Warn("settings cannot be looked at: what was read of them last stays in force until they can", "path", path, "error", err)
+		s.cfg.log().Warn("settings cannot be looked at: what was read of them last stays in force until they can",
+			"path", path, "error", err)
 	}
 	s.hit = true
 }

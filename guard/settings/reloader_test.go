@@ -259,7 +259,8 @@ func TestBrokenAtStart(t *testing.T) {
 			p.write(userFile, rules("", "x"))
 			tt.make(p)
 			s := Load(p.cfg)
-			if err := errors.Join(s.Broken...); err == nil || !strings.Contains(err.Error(), tt.want) || len(s.Broken) != 1 {
+			if err := errors.Join(s.Broken...); err == nil || !strings.Contains(err.Error(), tt.want) ||
+				len(s.Broken) != 1 {
 				t.Errorf("broken %v, want %s", s.Broken, tt.want)
 			}
 			if texts(s.Deny) != "x" {
@@ -283,7 +284,8 @@ func TestLinkLeadsNowhere(t *testing.T) {
 	}
 	p.remove("dotfiles.json")
 	for range 2 {
-		if s := r.next(); len(s.Broken) != 0 || texts(s.Deny) != "x" || !strings.Contains(warnings(s), "stays in force") {
+		if s := r.next(); len(s.Broken) != 0 || texts(s.Deny) != "x" ||
+			!strings.Contains(warnings(s), "stays in force") {
 			t.Errorf("gone: broken %v, deny %s\n%s", s.Broken, texts(s.Deny), warnings(s))
 		}
 	}
@@ -306,12 +308,14 @@ func TestWorkspaceFileDoesNotParse(t *testing.T) {
 	p.write(projectFile, "{\n  x")
 	p.cfg.TrustWorkspace = true
 	r := p.start()
-	if s := r.last; len(s.Broken) != 0 || texts(s.Deny) != "u" || !strings.Contains(warnings(s), "does not count until it can be read") {
+	if s := r.last; len(s.Broken) != 0 || texts(s.Deny) != "u" ||
+		!strings.Contains(warnings(s), "does not count until it can be read") {
 		t.Errorf("at the start: %v, deny %s\n%s", s.Broken, texts(s.Deny), warnings(s))
 	}
 	p.write(projectFile, rules("a", "x"))
 	if s := r.next(); len(s.Broken) != 0 || texts(s.Allow) != "" || texts(s.Deny) != "x,u" {
-		t.Errorf("repaired: %v, allow %s, deny %s: content that came after the start may not allow anything", s.Broken, texts(s.Allow), texts(s.Deny))
+		t.Errorf("repaired: %v, allow %s, deny %s: content that came after the start may not allow anything", s.Broken,
+			texts(s.Allow), texts(s.Deny))
 	}
 
 	p = newPlace(t)
@@ -356,7 +360,8 @@ func TestBrokenThenRepaired(t *testing.T) {
 	}
 	p.write(userFile, "{")
 	s := r.next()
-	if len(s.Broken) != 0 || texts(s.Deny) != "x" || !strings.Contains(warnings(s), "last good content stays in force") {
+	if len(s.Broken) != 0 || texts(s.Deny) != "x" ||
+		!strings.Contains(warnings(s), "last good content stays in force") {
 		t.Errorf("broken again: %v %s\n%s", s.Broken, texts(s.Deny), warnings(s))
 	}
 	p.write(userFile, rules("a", "x"))
@@ -427,7 +432,8 @@ func TestHomeIsARoot(t *testing.T) {
 }
 
 func TestKindString(t *testing.T) {
-	for k, want := range map[Kind]string{Managed: "managed", commandLine: "command line", Local: "local", Project: "project", User: "user", 9: "Kind(9)"} {
+	for k, want := range map[Kind]string{Managed: "managed", commandLine: "command line", Local: "local",
+		Project: "project", User: "user", 9: "Kind(9)"} {
 		if got := k.String(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -47,8 +47,10 @@ func TestUnreadable(t *testing.T) {
 			}
 			chmod(path, 0)
 			s := r.next()
-			if texts(s.Allow) != "a" || texts(s.Deny) != "x" || len(s.Broken) != 0 || !strings.Contains(warnings(s), "cannot be read") {
-				t.Errorf("%s of mode 0: allow %s deny %s broken %v\n%s", path, texts(s.Allow), texts(s.Deny), s.Broken, warnings(s))
+			if texts(s.Allow) != "a" || texts(s.Deny) != "x" || len(s.Broken) != 0 ||
+				!strings.Contains(warnings(s), "cannot be read") {
+				t.Errorf("%s of mode 0: allow %s deny %s broken %v\n%s", path, texts(s.Allow), texts(s.Deny), s.Broken,
+					warnings(s))
 			}
 			chmod(path, was)
 			if s := r.next(); warnings(s) != "" {

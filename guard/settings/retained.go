@@ -82,7 +82,8 @@ func (l *layer) holdHooks(before view) {
 	for _, event := range []string{PreToolUse, PermissionRequest} {
 		for _, g := range before.hooks[event] {
 			name := hookItem(event, g)
-			held := slices.ContainsFunc(l.heldHooks, func(h heldHook) bool { return hookItem(h.event, h.group) == name })
+			held := slices.ContainsFunc(l.heldHooks,
+				func(h heldHook) bool { return hookItem(h.event, h.group) == name })
 			if !held && before.grants(name) && !l.hasHook(event, name) {
 				l.heldHooks = append(slices.Clip(l.heldHooks), heldHook{event, g})
 			}

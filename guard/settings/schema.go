@@ -67,7 +67,8 @@ func (k *key) schema() *jsonschema.Schema {
 		}
 		s.Type, s.Items = "array", &jsonschema.Schema{Type: "string", MinLength: jsonschema.Ptr(1)}
 		if k.named {
-			*s = jsonschema.Schema{Description: k.doc, Type: "object", AdditionalProperties: &jsonschema.Schema{Type: s.Type, Items: s.Items}}
+			*s = jsonschema.Schema{Description: k.doc, Type: "object",
+				AdditionalProperties: &jsonschema.Schema{Type: s.Type, Items: s.Items}}
 		}
 		if k.objects {
 			s.Items = &jsonschema.Schema{Type: "object", Required: []string{"provider"}}
@@ -146,7 +147,8 @@ func (k *key) example() any {
 	}
 	switch k.raw {
 	case "object":
-		return map[string]any{"memory": map[string]any{"command": "npx", "args": []string{"-y", "@modelcontextprotocol/server-memory"}}}
+		return map[string]any{"memory": map[string]any{"command": "npx",
+			"args": []string{"-y", "@modelcontextprotocol/server-memory"}}}
 	case "array":
 		return []any{map[string]any{"serverName": "memory"}}
 	}

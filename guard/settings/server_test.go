@@ -38,7 +38,8 @@ func TestSetServer(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.err) || string(now) != tt.was {
 				t.Errorf("%s: %v: %s", tt.name, err, now)
 			}
-		case err != nil || !strings.Contains(string(now), tt.want) || tt.entry == "" && strings.Contains(string(now), tt.server+`"`):
+		case err != nil || !strings.Contains(string(now), tt.want) || tt.entry == "" &&
+			strings.Contains(string(now), tt.server+`"`):
 			t.Errorf("%s: %v: %s", tt.name, err, now)
 		}
 	}
@@ -46,7 +47,8 @@ func TestSetServer(t *testing.T) {
 
 // TestProjectEnablesServers: files of a workspace, trusted or not, do not have the servers of .mcp.json used, which have a trust of their own.
 func TestProjectEnablesServers(t *testing.T) {
-	for _, file := range []string{".toolhost/toolhost.json", ".toolhost/toolhost.local.json", ".claude/settings.json", ".claude/settings.local.json"} {
+	for _, file := range []string{".toolhost/toolhost.json", ".toolhost/toolhost.local.json", ".claude/settings.json",
+		".claude/settings.local.json"} {
 		dir := t.TempDir()
 		ws := filepath.Join(dir, "ws")
 		for name, text := range map[string]string{
@@ -62,7 +64,8 @@ func TestProjectEnablesServers(t *testing.T) {
 			}
 		}
 		for _, trust := range []bool{false, true} {
-			s := Load(Config{Roots: []string{ws}, Home: dir, UserConfigDir: filepath.Join(dir, "config"), ManagedDir: filepath.Join(dir, "none"), TrustWorkspace: trust}).Servers
+			s := Load(Config{Roots: []string{ws}, Home: dir, UserConfigDir: filepath.Join(dir, "config"),
+				ManagedDir: filepath.Join(dir, "none"), TrustWorkspace: trust}).Servers
 			if s.AllEnabled || len(s.Enabled) != 1 || s.Enabled[0].Text != "u" || len(s.Disabled) != 1 {
 				t.Errorf("%s, trust %t: %+v", file, trust, s)
 			}

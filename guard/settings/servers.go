@@ -110,6 +110,7 @@ func (cfg Config) importsProject() bool {
 		var found struct {
 			Gateway struct{ Import []string } `json:"gateway"`
 		}
-		return err == nil && json.Unmarshal(plain, &found) == nil && slices.Contains(found.Gateway.Import, importProject)
+		return err == nil && json.Unmarshal(plain, &found) == nil &&
+			slices.Contains(found.Gateway.Import, importProject)
 	})
 }

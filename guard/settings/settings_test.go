@@ -39,17 +39,18 @@ func newPlace(t testing.TB) *place {
 
 // Where the sources lie in a place.
 var (
-	managedFile  = filepath.Join("etc", claudeManagedName, "managed-settings.json")
-	dropInA      = filepath.Join("etc", claudeManagedName, "managed-settings.d", "10-a.json")
-	dropInB      = filepath.Join("etc", claudeManagedName, "managed-settings.d", "20-b.json")
-	ownManaged   = "etc/toolhost/toolhost.json"
-	localFile    = "work/.claude/settings.local.json"
-	ownLocal     = "work/.toolhost/toolhost.local.json"
-	projectFile  = "work/.claude/settings.json"
-	ownProject   = "work/.toolhost/toolhost.json"
-	userFile     = "home/.claude/settings.json"
-	ownUser      = "home/.config/toolhost/toolhost.json"
-	allSources   = []string{managedFile, dropInA, dropInB, ownManaged, localFile, ownLocal, projectFile, ownProject, userFile, ownUser}
+	managedFile = filepath.Join("etc", claudeManagedName, "managed-settings.json")
+	dropInA     = filepath.Join("etc", claudeManagedName, "managed-settings.d", "10-a.json")
+	dropInB     = filepath.Join("etc", claudeManagedName, "managed-settings.d", "20-b.json")
+	ownManaged  = "etc/toolhost/toolhost.json"
+	localFile   = "work/.claude/settings.local.json"
+	ownLocal    = "work/.toolhost/toolhost.local.json"
+	projectFile = "work/.claude/settings.json"
+	ownProject  = "work/.toolhost/toolhost.json"
+	userFile    = "home/.claude/settings.json"
+	ownUser     = "home/.config/toolhost/toolhost.json"
+	allSources  = []string{managedFile, dropInA, dropInB, ownManaged, localFile, ownLocal, projectFile, ownProject,
+		userFile, ownUser}
 	projectFiles = []string{localFile, ownLocal, projectFile, ownProject}
 )
 

@@ -37,7 +37,8 @@ func TestShortage(t *testing.T) {
 	p.write(localFile, rules("", "local"))
 	for range 3 {
 		if s := r.read(); s != nil {
-			t.Fatalf("a snapshot was made of a shortage: deny %s, broken %v, warnings %v", texts(s.Deny), s.Broken, s.Warnings)
+			t.Fatalf("a snapshot was made of a shortage: deny %s, broken %v, warnings %v", texts(s.Deny),
+				s.Broken, s.Warnings)
 		}
 	}
 	if n := strings.Count(log.String(), "last stays in force"); n != 1 || r.trust != trusted {

@@ -37,7 +37,8 @@ func (cfg Config) sources() []source {
 		code string
 	}{{Local, "toolhost.local.json", "settings.local.json"}, {Project, "toolhost.json", "settings.json"}} {
 		for _, root := range cfg.Roots {
-			own := source{kind: level.kind, file: filepath.Join(root, ".toolhost", level.own), root: root, workspace: root}
+			own := source{kind: level.kind, file: filepath.Join(root, ".toolhost", level.own), root: root,
+				workspace: root}
 			code := own
 			code.file, code.client = filepath.Join(root, ".claude", level.code), true
 			list = append(list, own, code)
@@ -45,7 +46,8 @@ func (cfg Config) sources() []source {
 	}
 	if cfg.importsProject() {
 		for _, root := range cfg.Roots {
-			list = append(list, source{kind: Project, file: filepath.Join(root, ".mcp.json"), root: root, workspace: root, client: true, servers: true})
+			list = append(list, source{kind: Project, file: filepath.Join(root, ".mcp.json"), root: root,
+				workspace: root, client: true, servers: true})
 		}
 	}
 	return dedupe(append(list, cfg.userSources()...))

@@ -98,7 +98,8 @@ func (r *review) Trust() error {
 		return r.trustFile()
 	}
 	return editTrust(r.cfg, func(store *trustStore) error {
-		store.Workspaces[r.Root] = trusted{Root: r.Root, SHA256: r.Digest, Since: time.Now().UTC().Truncate(time.Second)}
+		store.Workspaces[r.Root] = trusted{Root: r.Root, SHA256: r.Digest,
+			Since: time.Now().UTC().Truncate(time.Second)}
 		return nil
 	})
 }

@@ -98,7 +98,8 @@ func TestTrustDigest(t *testing.T) {
 func TestTrustBindsEveryFieldOfAHook(t *testing.T) {
 	p := newPlace(t)
 	write := func(more string) {
-		p.write(projectFile, `{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "guard"`+more+`}]}]}}`)
+		p.write(projectFile, `{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "guard"`+
+			more+`}]}]}}`)
 	}
 	for _, more := range []string{`, "args": []`, `, "args": ["x"]`, `, "shell": "powershell"`, `, "async": true`, `, "timeout": 1`, `, "if": "Bash"`,
 		`, "url": "http://x"`, `, "headers": {"A": "b"}`, `, "allowedEnvVars": ["T"]`} {

@@ -84,7 +84,8 @@ func swap(file, slot side, was stamp) error {
 	}
 	if err := exchange(outer, file); err == nil {
 		if info, err := outer.dir.Lstat(outer.name); err == nil && !was.sameFile(stampOf(info)) {
-			return errors.Join(errWritten, exchange(outer, file), outer.dir.Remove(outer.name), fresh.dir.Remove(fresh.name))
+			return errors.Join(errWritten, exchange(outer, file), outer.dir.Remove(outer.name),
+				fresh.dir.Remove(fresh.name))
 		}
 		err = errors.Join(replace(fresh, slot), outer.dir.Remove(outer.name))
 		return err

@@ -67,7 +67,8 @@ func (g *gitGround) play(t *testing.T) {
 		})
 		wantOut := g.git(g.plain, text)
 		if want := g.git(g.plain, samples.GitState); inside != want {
-			t.Fatalf("after\n%s\n%s\ninside:\n%s\nplain:\n%s\nout: %s\nplain: %s", strings.Join(g.log, "\n--\n"), "", inside, want, out, wantOut)
+			t.Fatalf("after\n%s\n%s\ninside:\n%s\nplain:\n%s\nout: %s\nplain: %s", strings.Join(g.log, "\n--\n"), "",
+				inside, want, out, wantOut)
 		}
 		if now := g.outside(); now != outside {
 			t.Fatalf("after\n%s\noutside:\n%s\nbefore:\n%s", strings.Join(g.log, "\n--\n"), now, outside)

@@ -283,7 +283,8 @@ func (g gitRunner) init() error {
 func (g gitRunner) run(in string, args ...string) ([]byte, error) {
 	cmd := hostprogram.Command(g.ctx, "git", args...)
 	cmd.Dir, cmd.Stdin = g.own, strings.NewReader(in)
-	cmd.Env = slices.DeleteFunc(slices.Clone(cmd.Environ()), func(e string) bool { return strings.HasPrefix(e, "GIT_") })
+	cmd.Env = slices.DeleteFunc(slices.Clone(cmd.Environ()),
+		func(e string) bool { return strings.HasPrefix(e, "GIT_") })
 	cmd.Env = append(cmd.Env, "GIT_DIR="+g.own, "GIT_OBJECT_DIRECTORY="+filepath.Join(g.git, "objects"),
 		"GIT_INDEX_FILE="+filepath.Join(g.git, "index"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
 		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "LC_ALL=C")

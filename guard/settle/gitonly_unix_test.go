@@ -43,10 +43,12 @@ func TestGitOnly(t *testing.T) {
 			g.call(func() {})
 			var out string
 			note := g.call(func() { out = plain(c.command) })
-			if want, not := strings.CutPrefix(c.note, "!"); c.note == "" && note != "" || strings.Contains(note, want) == not && c.note != "" {
+			if want, not := strings.CutPrefix(c.note, "!"); c.note == "" && note != "" ||
+				strings.Contains(note, want) == not && c.note != "" {
 				t.Errorf("the note is %q, want %q\n%s", note, c.note, out)
 			}
-			if again := g.call(func() {}); strings.Contains(again, planted) || strings.Contains(again, "skip-worktree") {
+			if again := g.call(func() {}); strings.Contains(again, planted) ||
+				strings.Contains(again, "skip-worktree") {
 				t.Errorf("named again: %q", again)
 			}
 			if name != "a commit" {

@@ -39,7 +39,8 @@ func TestNames(t *testing.T) {
 }
 
 func TestNameInNotes(t *testing.T) {
-	for rel, want := range map[name]string{".vscode/tasks.json": ".vscode/tasks.json", ".idea/a b": ".idea/a b", ".idea/x\n[Note": `".idea/x\n[Note"`, ".idea/x (new), y": `".idea/x (new), y"`} {
+	for rel, want := range map[name]string{".vscode/tasks.json": ".vscode/tasks.json", ".idea/a b": ".idea/a b",
+		".idea/x\n[Note": `".idea/x\n[Note"`, ".idea/x (new), y": `".idea/x (new), y"`} {
 		if got := rel.String(); got != want {
 			t.Errorf("%q: %s, want %s", string(rel), got, want)
 		}

@@ -242,7 +242,8 @@ func (p *place) endLast(task bool) {
 func (p *place) adopt() error {
 	now := scanOf(p.dir, p.marks(p.dir))
 	if now.over {
-		return fmt.Errorf("%s has more than %d protected files: remove some, or name a smaller workspace", p.dir, maxLeaves)
+		return fmt.Errorf("%s has more than %d protected files: remove some, or name a smaller workspace",
+			p.dir, maxLeaves)
 	}
 	var known []answer
 	changed := false
@@ -264,7 +265,8 @@ func (p *place) adopt() error {
 			continue
 		}
 		next := file{ID: id, Stamp: st, Racy: st.racy()}
-		if next.Copy = kept; classOf(rel) == Held && id.isKnowable() && !p.memory.made[rel][id] && !p.memory.known[rel][id] {
+		if next.Copy = kept; classOf(rel) == Held && id.isKnowable() && !p.memory.made[rel][id] &&
+			!p.memory.known[rel][id] {
 			known = append(known, answer{knownWord, rel, id})
 		}
 		p.rec.Files[rel] = next
@@ -334,7 +336,8 @@ func (p *place) dropHeld(rel name, h *held, why string) {
 	delete(p.rec.Held, rel)
 	kept, err := p.store.drop(h.Slot, rel)
 	if err != nil && !missing(err) {
-		p.note("%s %s; what a command had put there is in %s.", name(p.path(rel)), why, filepath.Join(p.store.dir, h.Slot))
+		p.note("%s %s; what a command had put there is in %s.", name(p.path(rel)), why,
+			filepath.Join(p.store.dir, h.Slot))
 	} else if err == nil {
 		p.note("%s %s; what a command had put there is in %s.", name(p.path(rel)), why, kept)
 	}
@@ -515,7 +518,8 @@ func (p *place) keepFile(rel name, alone bool) error {
 	if id, st, err := p.at(rel); err != nil {
 		return err
 	} else if id != h.Former {
-		return fmt.Errorf("%s was changed meanwhile: look at it, and at %s", p.path(rel), filepath.Join(p.store.dir, h.Slot))
+		return fmt.Errorf("%s was changed meanwhile: look at it, and at %s", p.path(rel),
+			filepath.Join(p.store.dir, h.Slot))
 	} else if err := errors.Join(p.makeDirs(rel, h, true), p.move(rel, h, st)); err != nil {
 		return err
 	}

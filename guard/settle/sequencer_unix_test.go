@@ -103,7 +103,8 @@ git checkout -qb topic; for i in 1 2 3; do echo $i > t$i; git add .; git commit 
 // TestSequencerPlaces has commands leave what a later git runs, in repositories of each kind: only what names no program stands.
 func TestSequencerPlaces(t *testing.T) {
 	const todo, pick = "exec touch planted", "pick 1234567 t1"
-	for _, dir := range []string{".git", ".git/worktrees/w", ".git/modules/m", "nested/.git", "nested/.git/worktrees/w", "nested/.GIT"} {
+	for _, dir := range []string{".git", ".git/worktrees/w", ".git/modules/m", "nested/.git", "nested/.git/worktrees/w",
+		"nested/.GIT"} {
 		for _, c := range []struct {
 			file, text string
 			stands     bool

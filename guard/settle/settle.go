@@ -141,7 +141,8 @@ func (p *place) restored(c *change) error {
 // file, and no other name. It stays then: the index of git knows its times, and cherry-pick --abort depends on them.
 func (p *place) isLikeSlot(c *change) bool {
 	info, err := p.store.slots.Lstat(c.h.Slot)
-	return err == nil && c.st.Names == 1 && c.st.Mode.IsRegular() && info.Mode() == c.st.Mode && info.Size() == c.st.Size
+	return err == nil && c.st.Names == 1 && c.st.Mode.IsRegular() && info.Mode() == c.st.Mode &&
+		info.Size() == c.st.Size
 }
 
 // detach replaces a file that has other names by a copy that has none.
@@ -195,7 +196,8 @@ func (p *place) hold(changes []change) {
 	}
 	if len(changes) > 0 {
 		if err := p.store.save(&p.rec); err != nil {
-			p.note("The list of held files could not be written: %v. If this host is killed, they are in %s.", err, p.store.dir)
+			p.note("The list of held files could not be written: %v. If this host is killed, they are in %s.", err,
+				p.store.dir)
 		}
 	}
 	p.leave(changes)

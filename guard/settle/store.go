@@ -34,7 +34,8 @@ type name string
 
 // String returns the name for a note: quoted if it has characters that could pass for other words of the note.
 func (n name) String() string {
-	if quoted := strconv.QuoteToGraphic(string(n)); quoted != `"`+string(n)+`"` || strings.ContainsAny(string(n), ",()") {
+	if quoted := strconv.QuoteToGraphic(string(n)); quoted != `"`+string(n)+`"` ||
+		strings.ContainsAny(string(n), ",()") {
 		return quoted
 	}
 	return string(n)
@@ -114,7 +115,8 @@ func openStore(dir string) (*store, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	tasks, err := os.OpenFile(filepath.Join(dir, tasksName), os.O_RDWR|os.O_CREATE|os.O_APPEND|privatefile.NoFollow, 0o600)
+	tasks, err := os.OpenFile(filepath.Join(dir, tasksName),
+		os.O_RDWR|os.O_CREATE|os.O_APPEND|privatefile.NoFollow, 0o600)
 	if err != nil {
 		return nil, errors.Join(err, lock.Close(), root.Close())
 	}

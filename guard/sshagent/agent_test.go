@@ -103,7 +103,8 @@ func sign(key ssh.PublicKey, data []byte) []byte {
 // TestAgent: what logs in at the destination is signed, and nothing else.
 func TestAgent(t *testing.T) {
 	f := newFixture(t)
-	l := login{Session: []byte("session"), Type: 50, User: "git", Service: "ssh-connection", Method: "publickey", Signed: true, Algorithm: "ssh-ed25519", Key: f.key.Marshal()}
+	l := login{Session: []byte("session"), Type: 50, User: "git", Service: "ssh-connection", Method: "publickey",
+		Signed: true, Algorithm: "ssh-ed25519", Key: f.key.Marshal()}
 	with := func(change func(*login)) []byte {
 		c := l
 		change(&c)
@@ -178,7 +179,8 @@ func TestAgent(t *testing.T) {
 	if keys, err := agent.NewClient(conn).List(); err != nil || len(keys) > 0 {
 		t.Errorf("an agent that is not bound has %v, %v", keys, err)
 	}
-	if _, text := f.KnownHosts(); strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "mine.example ssh-ed25519 ") {
+	if _, text := f.KnownHosts(); strings.Count(text, "\n") != 1 ||
+		!strings.HasPrefix(text, "mine.example ssh-ed25519 ") {
 		t.Errorf("known hosts %q", text)
 	}
 }
@@ -190,7 +192,8 @@ func TestKnownHosts(t *testing.T) {
 	line := func(marker, host string, key ssh.Signer) string {
 		return marker + knownhosts.Line([]string{host}, key.PublicKey()) + "\n"
 	}
-	lines := line("@revoked ", "*", f.mine) + line("", "mine.example", f.mine) + line("@cert-authority ", "*.example", f.others)
+	lines := line("@revoked ", "*", f.mine) + line("", "mine.example", f.mine) + line("@cert-authority ",
+		"*.example", f.others)
 	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +273,8 @@ func TestSweep(t *testing.T) {
 }
 
 func TestParseDestination(t *testing.T) {
-	for text, want := range map[string]string{"git@github.com": "git github.com:22", "me@a:2222": "me a:2222", "me@[::1]:22": "", "github.com": "", "@a": "", "a@": "", "a@*": "", "a@b@c": ""} {
+	for text, want := range map[string]string{"git@github.com": "git github.com:22", "me@a:2222": "me a:2222",
+		"me@[::1]:22": "", "github.com": "", "@a": "", "a@": "", "a@*": "", "a@b@c": ""} {
 		d, err := ParseDestination(text)
 		if got := d.User + " " + d.Address(); (err == nil) != (want != "") || err == nil && got != want {
 			t.Errorf("%s: %q, %v", text, got, err)

@@ -17,7 +17,8 @@ import (
 // TestSealed damages each byte of a file: what Load reads is what Save wrote, or an error says that it is damaged.
 func TestSealed(t *testing.T) {
 	type value struct{ Names map[string]string }
-	for _, v := range []any{value{map[string]string{"a": "1", "_sealed": "2"}}, value{}, []string{"a", "b"}, []string{}, map[string]int{}} {
+	for _, v := range []any{value{map[string]string{"a": "1", "_sealed": "2"}}, value{}, []string{"a", "b"}, []string{},
+		map[string]int{}} {
 		file := filepath.Join(t.TempDir(), "new", "file")
 		if err := Save(file, v); err != nil {
 			t.Fatal(err)
@@ -33,7 +34,8 @@ func TestSealed(t *testing.T) {
 			}
 			got := reflect.New(reflect.TypeOf(v))
 			err := Load(file, 1<<10, got.Interface())
-			if err == nil && !reflect.DeepEqual(got.Elem().Interface(), v) || err != nil && !errors.Is(err, ErrDamaged) {
+			if err == nil && !reflect.DeepEqual(got.Elem().Interface(), v) || err != nil &&
+				!errors.Is(err, ErrDamaged) {
 				t.Errorf("%s: %+v, %v", text, got.Elem(), err)
 			}
 			if err != nil && bytes.Equal(text, whole) {
@@ -58,7 +60,8 @@ func TestSealedOfEverySize(t *testing.T) {
 	for size := 0; size < 1<<16; size += 1 + size/50 {
 		was := strings.Repeat("x", size)
 		var got []string
-		if err := errors.Join(Save(file, []string{was}), Load(file, 1<<20, &got)); err != nil || len(got) != 1 || got[0] != was {
+		if err := errors.Join(Save(file, []string{was}), Load(file, 1<<20, &got)); err != nil || len(got) != 1 ||
+			got[0] != was {
 			t.Fatalf("%d bytes: %v", size, err)
 		}
 	}
@@ -70,7 +73,8 @@ func TestLoad(t *testing.T) {
 	if err := Load(file, 10, &v); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of no file: %v", err)
 	}
-	for text, want := range map[string]string{"[1, 2]\n": "[1 2]", `{"a":1}`: ErrDamaged.Error(), `[1,2,3,4,5]`: "longer than"} {
+	for text, want := range map[string]string{"[1, 2]\n": "[1 2]", `{"a":1}`: ErrDamaged.Error(),
+		`[1,2,3,4,5]`: "longer than"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +105,8 @@ func TestSetAside(t *testing.T) {
 	if _, err := SetAside(put(t, filepath.Join(dir, "next"))); err != nil {
 		t.Error(err)
 	}
-	for name, there := range map[string]bool{"f": false, "f.damaged": true, "old.damaged": false, "young.damaged": true, "other": true} {
+	for name, there := range map[string]bool{"f": false, "f.damaged": true, "old.damaged": false, "young.damaged": true,
+		"other": true} {
 		if exists(filepath.Join(dir, name)) != there {
 			t.Errorf("%s is there: %v", name, !there)
 		}

@@ -47,7 +47,8 @@ func (p person) runs(t *testing.T, runner map[string]any, more string) {
 	t.Helper()
 	program, err := fakeAgent()
 	host.Must(t, err)
-	all := map[string]any{"command": program, "args": []string{"{socket}", "{model}", "{resume}"}, "model": []string{"-m", "{model}"}, "resume": []string{"-r", "{id}"}, "parse": "claude"}
+	all := map[string]any{"command": program, "args": []string{"{socket}", "{model}", "{resume}"},
+		"model": []string{"-m", "{model}"}, "resume": []string{"-r", "{id}"}, "parse": "claude"}
 	for key, v := range runner {
 		all[key] = v
 	}
@@ -58,7 +59,8 @@ func (p person) runs(t *testing.T, runner map[string]any, more string) {
 
 func startAgentHost(t *testing.T, p person, s host.Setting, env []string, flags ...string) agentHost {
 	t.Helper()
-	h, err := host.StartHost(t.Context(), s, p.Project, append(host.CleanEnv(p.Home), env...), append([]string{"--root", p.Project, "--trust-workspace"}, flags...)...)
+	h, err := host.StartHost(t.Context(), s, p.Project, append(host.CleanEnv(p.Home), env...),
+		append([]string{"--root", p.Project, "--trust-workspace"}, flags...)...)
 	host.Must(t, err)
 	t.Cleanup(func() { _ = h.Stop() })
 	return agentHost{h, p, t}
@@ -106,7 +108,8 @@ func TestAgent(t *testing.T) {
 	if failed || !strings.Contains(text, "done so far") || !strings.Contains(text, "args: -m small") {
 		t.Fatalf("it says\n%s", text)
 	}
-	for _, says := range []string{"4 turns", "111 tokens", "Changed 3 files: a/new.txt +2 -0, kept.txt +1 -1, made.txt +1 -0.", "(general, fakeagent)", "Continue it with resume"} {
+	for _, says := range []string{"4 turns", "111 tokens",
+		"Changed 3 files: a/new.txt +2 -0, kept.txt +1 -1, made.txt +1 -0.", "(general, fakeagent)", "Continue it with resume"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("it does not say %q:\n%s", says, text)
 		}
@@ -115,7 +118,8 @@ func TestAgent(t *testing.T) {
 	if tools == nil || !strings.Contains(tools[1], "Edit") || strings.Contains(tools[1], "Agent") {
 		t.Errorf("the agent has the tools %q", tools)
 	}
-	if out["status"] != "completed" || out["turns"] != 4.0 || out["tokens"] != 111.0 || len(out["files"].([]any)) != 3 || out["runner"] != "fakeagent" {
+	if out["status"] != "completed" || out["turns"] != 4.0 || out["tokens"] != 111.0 ||
+		len(out["files"].([]any)) != 3 || out["runner"] != "fakeagent" {
 		t.Errorf("programs are told %v", out)
 	}
 	transcript, err := os.ReadFile(fmt.Sprint(out["output_path"]))
@@ -127,14 +131,16 @@ func TestAgent(t *testing.T) {
 	}
 	id := fmt.Sprint(out["agent_id"])
 	audit, _ := os.ReadFile(filepath.Join(h.Home, "state/toolhost/audit.jsonl"))
-	for _, line := range []string{`"run agent general"`, `"principal":"agent:` + id + `"`, `"tool":"run: agent ` + id + `"`} {
+	for _, line := range []string{`"run agent general"`, `"principal":"agent:` + id + `"`,
+		`"tool":"run: agent ` + id + `"`} {
 		if !strings.Contains(string(audit), line) {
 			t.Errorf("the audit log does not have %s", line)
 		}
 	}
 
 	text, _, failed = h.agent(map[string]any{"resume": id}, `{"say": "once more"}`)
-	if failed || !strings.Contains(text, "args: -r session-1") || !strings.Contains(text, "once more") || !strings.Contains(text, "Agent "+id) {
+	if failed || !strings.Contains(text, "args: -r session-1") || !strings.Contains(text, "once more") ||
+		!strings.Contains(text, "Agent "+id) {
 		t.Errorf("continued it says\n%s", text)
 	}
 	if left, _ := filepath.Glob(filepath.Join(h.Home, ".cache/toolhost/cell-*")); len(left) > 0 {
@@ -147,13 +153,16 @@ func TestAgentTask(t *testing.T) {
 	t.Parallel()
 	h := newAgentHost(t, nil, `, "maxTurns": 5, "maxTokens": 1000}, "bash": {"foregroundWindow": "1ms"`)
 	mark := fmt.Sprintf("11%d", os.Getpid())
-	text, out, failed := h.agent(nil, toolStep("Read", `{"file_path": "kept.txt"}`), `{"say": "begun"}`, `{"fork": "`+mark+`"}`, toolStep("Bash", `{"command": "sleep `+mark+`", "run_in_background": true}`), `{"raw": "{}"}`, toolStep("Glob", `{"pattern": "*"}`), `{"sleep": true}`)
-	if failed || out["status"] != "running" || out["task_id"] == nil || !strings.Contains(text, "goes on as the background task") {
+	text, out, failed := h.agent(nil, toolStep("Read", `{"file_path": "kept.txt"}`), `{"say": "begun"}`, `{"fork": "`+
+		mark+`"}`, toolStep("Bash", `{"command": "sleep `+mark+`", "run_in_background": true}`), `{"raw": "{}"}`, toolStep("Glob", `{"pattern": "*"}`), `{"sleep": true}`)
+	if failed || out["status"] != "running" || out["task_id"] == nil ||
+		!strings.Contains(text, "goes on as the background task") {
 		t.Fatalf("it says %s", text)
 	}
 	task := map[string]any{"task_id": out["task_id"]}
 	text, _, _ = h.call("TaskOutput", map[string]any{"task_id": out["task_id"], "until": `^> Glob`, "timeout": 60000})
-	if !strings.Contains(text, "Read(kept.txt)") || !strings.Contains(text, "Glob(*)") || !strings.Contains(text, "The task is running.") {
+	if !strings.Contains(text, "Read(kept.txt)") || !strings.Contains(text, "Glob(*)") ||
+		!strings.Contains(text, "The task is running.") {
 		t.Errorf("meanwhile it says\n%s", text)
 	}
 	if text, _, failed := h.call("TaskStop", task); failed || !strings.Contains(text, "it was stopped") {
@@ -190,10 +199,12 @@ func TestAgentTask(t *testing.T) {
 		ids = append(ids, fmt.Sprint(out["task_id"]))
 	}
 	text, _, failed = h.agent(nil, `{"sleep": true}`)
-	if !failed || !strings.Contains(text, "4 run already: ") || !strings.Contains(text, ids[0]) || !strings.Contains(text, ids[3]) {
+	if !failed || !strings.Contains(text, "4 run already: ") || !strings.Contains(text, ids[0]) ||
+		!strings.Contains(text, ids[3]) {
 		t.Errorf("the fifth: %s", text)
 	}
-	if text, _, failed := h.agent(map[string]any{"resume": ids[0]}, "x"); !failed || !strings.Contains(text, "still runs") {
+	if text, _, failed := h.agent(map[string]any{"resume": ids[0]}, "x"); !failed ||
+		!strings.Contains(text, "still runs") {
 		t.Errorf("one that runs was continued: %s", text)
 	}
 	host.Must(t, h.Stop())
@@ -270,7 +281,8 @@ func TestAgentAttacks(t *testing.T) {
 			t.Errorf("the description does not list %q", want)
 		}
 	}
-	if doctor, _ := h.Run(t, nil, host.Binary, "doctor", "--root", h.Project, "--trust-workspace"); !strings.Contains(doctor, "broken.md") || !strings.Contains(doctor, "ignored: hooks, permissionMode bypassPermissions") {
+	if doctor, _ := h.Run(t, nil, host.Binary, "doctor", "--root", h.Project,
+		"--trust-workspace"); !strings.Contains(doctor, "broken.md") || !strings.Contains(doctor, "ignored: hooks, permissionMode bypassPermissions") {
 		t.Errorf("the doctor says\n%s", doctor)
 	}
 }
@@ -303,11 +315,14 @@ func TestAgentOff(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	host.Must(t, os.MkdirAll(filepath.Join(p.Project, ".toolhost"), 0o755))
-	host.Must(t, os.WriteFile(filepath.Join(p.Project, ".toolhost/toolhost.json"), []byte(`{"agent": {"runner": "claude"}}`), 0o600))
-	if out, _ := p.Run(t, nil, host.Binary, "tools", "--root", p.Project, "--trust-workspace"); strings.Contains(out, "\nAgent ") {
+	host.Must(t, os.WriteFile(filepath.Join(p.Project, ".toolhost/toolhost.json"),
+		[]byte(`{"agent": {"runner": "claude"}}`), 0o600))
+	if out, _ := p.Run(t, nil, host.Binary, "tools", "--root", p.Project, "--trust-workspace"); strings.Contains(out,
+		"\nAgent ") {
 		t.Errorf("it is served:\n%s", out)
 	}
-	out, ok := p.Run(t, nil, host.Binary, "call", "Agent", `{"description": "x", "prompt": "x"}`, "--root", p.Project, "--trust-workspace")
+	out, ok := p.Run(t, nil, host.Binary, "call", "Agent", `{"description": "x", "prompt": "x"}`, "--root", p.Project,
+		"--trust-workspace")
 	if ok || !strings.Contains(out, "agent.runner in the user settings") {
 		t.Errorf("a call says %s", out)
 	}
@@ -323,8 +338,10 @@ func TestAgentWorktree(t *testing.T) {
 	}
 	h.commit()
 	kept := filepath.Join(h.Project, "kept.txt")
-	text, out, failed := h.agent(isolated, toolStep("Read", `{"file_path": "kept.txt"}`), toolStep("Edit", `{"file_path": "kept.txt", "old_string": "kept", "new_string": "changed"}`),
-		shellStep("echo x > made.txt"), shellStep("echo BREACH > "+shellQuoted(kept)), toolStep("Write", `{"file_path": `+host.QuotedJSON(kept)+`, "content": "BREACH"}`))
+	text, out, failed := h.agent(isolated, toolStep("Read", `{"file_path": "kept.txt"}`),
+		toolStep("Edit", `{"file_path": "kept.txt", "old_string": "kept", "new_string": "changed"}`),
+		shellStep("echo x > made.txt"), shellStep("echo BREACH > "+shellQuoted(kept)), toolStep("Write",
+			`{"file_path": `+host.QuotedJSON(kept)+`, "content": "BREACH"}`))
 	id := fmt.Sprint(out["agent_id"])
 	if failed || !strings.Contains(text, "git merge toolhost/agent-"+id) {
 		t.Fatalf("it says\n%s", text)
@@ -332,7 +349,8 @@ func TestAgentWorktree(t *testing.T) {
 	if got, _ := os.ReadFile(kept); string(got) != "kept\n" {
 		t.Errorf("the primary checkout holds %q", got)
 	}
-	if diff, _ := h.Run(t, nil, "git", "diff", "--stat", "HEAD...toolhost/agent-"+id); !strings.Contains(diff, "made.txt") || !strings.Contains(diff, "kept.txt") {
+	if diff, _ := h.Run(t, nil, "git", "diff", "--stat", "HEAD...toolhost/agent-"+id); !strings.Contains(diff,
+		"made.txt") || !strings.Contains(diff, "kept.txt") {
 		t.Errorf("the branch has %s", diff)
 	}
 	text, _, failed = h.agent(map[string]any{"resume": id}, shellStep("cat made.txt kept.txt"))
@@ -344,7 +362,8 @@ func TestAgentWorktree(t *testing.T) {
 // commit makes the project a repository with a commit.
 func (h agentHost) commit() {
 	h.t.Helper()
-	for _, args := range [][]string{{"init", "-q"}, {"add", "kept.txt", "Makefile"}, {"-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "-m", "first"}} {
+	for _, args := range [][]string{{"init", "-q"}, {"add", "kept.txt", "Makefile"},
+		{"-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "-m", "first"}} {
 		if out, ok := h.Run(h.t, nil, "git", args...); !ok {
 			h.t.Fatal(out)
 		}
@@ -359,14 +378,17 @@ func TestAgentWorktreeDirty(t *testing.T) {
 	for name, text := range map[string]string{"kept.txt": "changed", "new.txt": "untracked", "secret.txt": "SECRET"} {
 		host.Must(t, os.WriteFile(filepath.Join(h.Project, name), []byte(text+"\n"), 0o600))
 	}
-	text, out, failed := h.agent(map[string]any{"isolation": "worktree"}, shellStep("cat kept.txt new.txt; cat secret.txt; echo more > new.txt"))
+	text, out, failed := h.agent(map[string]any{"isolation": "worktree"},
+		shellStep("cat kept.txt new.txt; cat secret.txt; echo more > new.txt"))
 	if failed || !strings.Contains(text, "> changed\n> untracked") || strings.Contains(text, "SECRET") {
 		t.Errorf("it says\n%s", text)
 	}
 	if got, _ := os.ReadFile(filepath.Join(h.Project, "new.txt")); string(got) != "untracked\n" {
 		t.Errorf("the primary checkout holds %q", got)
 	}
-	if branch, ok := h.Run(t, nil, "git", "ls-tree", "--name-only", fmt.Sprint("toolhost/agent-", out["agent_id"])); !ok || !strings.Contains(branch, "new.txt") || strings.Contains(branch, "secret") {
+	if branch, ok := h.Run(t, nil, "git", "ls-tree", "--name-only",
+		fmt.Sprint("toolhost/agent-", out["agent_id"])); !ok || !strings.Contains(branch, "new.txt") ||
+		strings.Contains(branch, "secret") {
 		t.Errorf("the branch has %s", branch)
 	}
 }

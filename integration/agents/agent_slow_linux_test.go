@@ -50,7 +50,8 @@ func TestAgentInput(t *testing.T) {
 		t.Errorf("a runner with lines of JSON says %s", text)
 	}
 	h.Settings(t, `{}`)
-	if text, _, failed := h.agent(nil, "x"); !failed || !strings.Contains(text, "a person must set agent.runner in the user settings") {
+	if text, _, failed := h.agent(nil, "x"); !failed ||
+		!strings.Contains(text, "a person must set agent.runner in the user settings") {
 		t.Errorf("without a runner it says %s", text)
 	}
 }

@@ -54,7 +54,8 @@ func TestAgentQuestions(t *testing.T) {
 		if text := call(""); !strings.Contains(text, c.says) || !strings.Contains(text, "went on") {
 			t.Errorf("%s: it says\n%s", c.answer.Action, text)
 		}
-		if len(s.asked) != 1 || !names.MatchString(s.asked[0]) || !strings.Contains(s.asked[0], "git push origin main") {
+		if len(s.asked) != 1 || !names.MatchString(s.asked[0]) ||
+			!strings.Contains(s.asked[0], "git push origin main") {
 			t.Errorf("%s: a person was asked %q", c.answer.Action, s.asked)
 		}
 	}
@@ -67,13 +68,15 @@ func TestAgentQuestions(t *testing.T) {
 	id := regexp.MustCompile(`[0-9a-f]{8}`).FindString(call("background"))
 	host.Must(t, os.WriteFile(filepath.Join(p.Project, "go"), nil, 0o600))
 	question := c.Question(t)
-	if _, page := c.Get(t, c.Web, "/part/questions", nil); !strings.Contains(page, "agent "+id+" (general)") || !strings.Contains(page, "git push origin main") {
+	if _, page := c.Get(t, c.Web, "/part/questions", nil); !strings.Contains(page, "agent "+id+" (general)") ||
+		!strings.Contains(page, "git push origin main") {
 		t.Errorf("the question on the page does not name the agent %s:\n%s", id, page)
 	}
 	c.Post(t, "/answer", url.Values{"question": {question}, "decision": {"deny"}, "reason": {"not on Friday"}})
 	r, err := s.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "TaskOutput", Arguments: map[string]any{"task_id": id, "timeout": 60000}})
 	host.Must(t, err)
-	if text := r.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, "not on Friday") || !strings.Contains(text, "went on") || len(s.asked) > 0 {
+	if text := r.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, "not on Friday") ||
+		!strings.Contains(text, "went on") || len(s.asked) > 0 {
 		t.Errorf("after it was denied, with the person asked %q:\n%s", s.asked, text)
 	}
 }
@@ -85,7 +88,8 @@ func TestAgentDepth(t *testing.T) {
 	nested := func(steps ...string) string {
 		return toolStep("Agent", `{"description": "a test", "prompt": `+host.QuotedJSON(strings.Join(steps, "\n"))+`}`)
 	}
-	text, _, failed := h.agent(nil, `{"list": true}`, nested(`{"list": true}`, nested(`{"say": "BREACH"}`), shellStep("cat .env"), `{"say": "went on"}`))
+	text, _, failed := h.agent(nil, `{"list": true}`,
+		nested(`{"list": true}`, nested(`{"say": "BREACH"}`), shellStep("cat .env"), `{"say": "went on"}`))
 	tools := regexp.MustCompile(`tools: (.*)`).FindAllString(text, -1)
 	if failed || len(tools) != 2 || !strings.Contains(tools[0], " Agent ") || strings.Contains(tools[1], " Agent ") {
 		t.Errorf("the agents have the tools %q:\n%s", tools, text)
@@ -93,13 +97,15 @@ func TestAgentDepth(t *testing.T) {
 	if !strings.Contains(text, "went on") || strings.Contains(text, "BREACH") || strings.Contains(text, "SECRET") {
 		t.Errorf("it says\n%s", text)
 	}
-	text, _, _ = h.agent(map[string]any{"subagent_type": "explore"}, nested(shellStep("echo x > made.txt"), `{"say": "BREACH"}`))
+	text, _, _ = h.agent(map[string]any{"subagent_type": "explore"},
+		nested(shellStep("echo x > made.txt"), `{"say": "BREACH"}`))
 	if strings.Contains(text, "BREACH") {
 		t.Errorf("one that only reads started an agent:\n%s", text)
 	}
 
 	mark := fmt.Sprintf("12%d", os.Getpid())
-	_, out, _ := h.agent(map[string]any{"run_in_background": true}, nested(`{"fork": "`+mark+`"}`, shellStep("touch begun"), `{"sleep": true}`))
+	_, out, _ := h.agent(map[string]any{"run_in_background": true},
+		nested(`{"fork": "`+mark+`"}`, shellStep("touch begun"), `{"sleep": true}`))
 	host.Eventually(t, func() string {
 		if _, err := os.Stat(filepath.Join(h.Project, "begun")); err != nil {
 			return err.Error()
@@ -130,7 +136,8 @@ func TestAgentOverHTTP(t *testing.T) {
 		host.Must(t, os.WriteFile(filepath.Join(p.Home, name), []byte(text), 0o700))
 	}
 	p.Settings(t, `{"agent": {"runner": "claude"}}`)
-	env := []string{"PATH=" + filepath.Join(p.Home, "bin") + ":" + os.Getenv("PATH"), "GITHUB_TOKEN=SECRET-token", "AWS_SECRET_ACCESS_KEY=SECRET-key", "ANTHROPIC_API_KEY=SECRET-model", "SOME_PASSWORD=SECRET-word"}
+	env := []string{"PATH=" + filepath.Join(p.Home, "bin") + ":" + os.Getenv("PATH"), "GITHUB_TOKEN=SECRET-token",
+		"AWS_SECRET_ACCESS_KEY=SECRET-key", "ANTHROPIC_API_KEY=SECRET-model", "SOME_PASSWORD=SECRET-word"}
 	h := startAgentHost(t, p, host.HTTPModern, env)
 	for range 2 { // the second after what the first left
 		text, out, failed := h.call("Agent", map[string]any{"description": "a test", "prompt": "print"})
@@ -163,7 +170,9 @@ func TestAgentPatience(t *testing.T) {
 	h := newAgentHost(t, nil, more)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	pending, err := h.Start(ctx, "Agent", `{"description": "a test", "prompt": `+host.QuotedJSON(shellStep("until [ -e go ]; do sleep .05; done; echo x > made.txt")+"\n"+`{"say": "went on"}`)+`}`, nil)
+	pending, err := h.Start(ctx, "Agent", `{"description": "a test", "prompt": `+
+		host.QuotedJSON(shellStep("until [ -e go ]; do sleep .05; done; echo x > made.txt")+"\n"+`{"say": "went on"}`)+
+		`}`, nil)
 	host.Must(t, err)
 	result, err := pending.Result(ctx)
 	host.Must(t, err)
@@ -183,21 +192,25 @@ func TestAgentTypes(t *testing.T) {
 	t.Parallel()
 	h := newAgentHost(t, nil, "", "--deny", "Task(explore)")
 	h.commit()
-	for name, members := range map[string]string{"apart": "isolation: worktree", "slow": "background: true", "brief": "maxTurns: 2"} {
+	for name, members := range map[string]string{"apart": "isolation: worktree", "slow": "background: true",
+		"brief": "maxTurns: 2"} {
 		file := filepath.Join(h.Project, ".claude/agents", name+".md")
 		host.Must(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		host.Must(t, os.WriteFile(file, []byte("---\nname: "+name+"\ndescription: x\n"+members+"\n---\n"), 0o600))
 	}
 	args := func(kind string, steps ...string) map[string]any {
-		return map[string]any{"description": "a test", "subagent_type": kind, "prompt": strings.Join(steps, "\n") + "\n"}
+		return map[string]any{"description": "a test", "subagent_type": kind,
+			"prompt": strings.Join(steps, "\n") + "\n"}
 	}
 	write := shellStep("echo x > made.txt")
 	text, out, failed := h.call("Task", args("Apart", write)) // by the name that other clients have for it
 	branch := fmt.Sprint("toolhost/agent-", out["agent_id"])
-	if _, err := os.Stat(filepath.Join(h.Project, "made.txt")); failed || err == nil || !strings.Contains(text, "git merge "+branch) {
+	if _, err := os.Stat(filepath.Join(h.Project, "made.txt")); failed || err == nil ||
+		!strings.Contains(text, "git merge "+branch) {
 		t.Errorf("apart: %v, it says\n%s", err, text)
 	}
-	if list, ok := h.Run(t, nil, host.Binary, "agent", "list"); !ok || !strings.Contains(list, branch) || !strings.Contains(list, h.Project) {
+	if list, ok := h.Run(t, nil, host.Binary, "agent", "list"); !ok || !strings.Contains(list, branch) ||
+		!strings.Contains(list, h.Project) {
 		t.Errorf("the list of what agents left is\n%s", list)
 	}
 	if text, out, failed = h.call("Agent", args("slow", `{"say": "went on"}`)); failed || out["status"] != "running" {
@@ -206,10 +219,12 @@ func TestAgentTypes(t *testing.T) {
 	if text, _, _ := h.call("TaskOutput", map[string]any{"task_id": out["task_id"], "timeout": 60000}); !strings.Contains(text, "went on") {
 		t.Errorf("slow: its end is\n%s", text)
 	}
-	if text, _, failed := h.call("Agent", args("brief", `{"turns": 100}`)); !failed || !strings.Contains(text, "it took more than 2 turns, the limit maxTurns of its definition") {
+	if text, _, failed := h.call("Agent", args("brief", `{"turns": 100}`)); !failed ||
+		!strings.Contains(text, "it took more than 2 turns, the limit maxTurns of its definition") {
 		t.Errorf("brief: it says\n%s", text)
 	}
-	if text, _, failed := h.call("Agent", args("explore", write)); !failed || !strings.Contains(text, "Agent(explore)") && !strings.Contains(text, "Task(explore)") {
+	if text, _, failed := h.call("Agent", args("explore", write)); !failed ||
+		!strings.Contains(text, "Agent(explore)") && !strings.Contains(text, "Task(explore)") {
 		t.Errorf("explore, which a rule denies: it says\n%s", text)
 	}
 }

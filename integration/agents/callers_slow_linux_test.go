@@ -22,13 +22,16 @@ func TestAgentInWorktree(t *testing.T) {
 	if text, _, failed := h.call("EnterWorktree", map[string]any{"name": "fix"}); failed {
 		t.Fatal(text)
 	}
-	text, _, failed := h.agent(nil, toolStep("Read", `{"file_path": "kept.txt"}`), toolStep("Edit", `{"file_path": "kept.txt", "old_string": "kept", "new_string": "changed"}`),
-		shellStep("echo x > made.txt; echo BREACH > "+shellQuoted(kept)), toolStep("Write", `{"file_path": `+host.QuotedJSON(kept)+`, "content": "BREACH"}`),
+	text, _, failed := h.agent(nil, toolStep("Read", `{"file_path": "kept.txt"}`),
+		toolStep("Edit", `{"file_path": "kept.txt", "old_string": "kept", "new_string": "changed"}`),
+		shellStep("echo x > made.txt; echo BREACH > "+shellQuoted(kept)),
+		toolStep("Write", `{"file_path": `+host.QuotedJSON(kept)+`, "content": "BREACH"}`),
 		toolStep("ExitWorktree", `{}`), toolStep("Agent", `{"description": "x", "prompt": "x"}`))
 	if failed || strings.Count(text, "refused") < 3 || !strings.Contains(text, "Read-only file system") {
 		t.Errorf("it says\n%s", text)
 	}
-	if text, _, _ := h.call("Bash", map[string]any{"command": "cat kept.txt made.txt"}); !strings.Contains(text, "changed\nx\n") {
+	if text, _, _ := h.call("Bash", map[string]any{"command": "cat kept.txt made.txt"}); !strings.Contains(text,
+		"changed\nx\n") {
 		t.Errorf("in the worktree there is\n%s", text)
 	}
 	_, out, _ := h.agent(map[string]any{"run_in_background": true}, `{"sleep": true}`)
@@ -38,10 +41,12 @@ func TestAgentInWorktree(t *testing.T) {
 	if text, _, failed := h.call("TaskStop", map[string]any{"task_id": out["task_id"]}); failed {
 		t.Errorf("stopped it says\n%s", text)
 	}
-	if text, _, failed := h.call("ExitWorktree", map[string]any{}); failed || !strings.Contains(text, "git merge toolhost/fix") {
+	if text, _, failed := h.call("ExitWorktree", map[string]any{}); failed ||
+		!strings.Contains(text, "git merge toolhost/fix") {
 		t.Errorf("left it says\n%s", text)
 	}
-	if diff, _ := h.Run(t, nil, "git", "diff", "--stat", "HEAD...toolhost/fix"); !strings.Contains(diff, "made.txt") || !strings.Contains(diff, "kept.txt") {
+	if diff, _ := h.Run(t, nil, "git", "diff", "--stat", "HEAD...toolhost/fix"); !strings.Contains(diff, "made.txt") ||
+		!strings.Contains(diff, "kept.txt") {
 		t.Errorf("the branch has %s", diff)
 	}
 	if got, _ := os.ReadFile(kept); string(got) != "kept\n" {
@@ -73,7 +78,8 @@ for path in sys.argv[1:]:
 	for _, path := range cells {
 		paths += " " + shellQuoted(path)
 	}
-	text, _, failed := h.agent(nil, shellStep(connect+paths), toolStep("Bash", `{"command": `+host.QuotedJSON(connect+paths)+`}`))
+	text, _, failed := h.agent(nil, shellStep(connect+paths),
+		toolStep("Bash", `{"command": `+host.QuotedJSON(connect+paths)+`}`))
 	if failed || strings.Count(text, "held:") != 2*len(cells) || strings.Contains(text, "BREACH /") {
 		t.Errorf("it says\n%s", text)
 	}

@@ -51,12 +51,15 @@ func TestAgentClients(t *testing.T) {
 			case "claude":
 				p.Settings(t, `{"agent": {"runner": "claude"}}`)
 			case "codex": // its arguments are not those of a person
-				host.WriteIn(t, p.Home, ".codex/config.toml", "model = \"none\"\nmodel_provider = \"none\"\ntool_output_token_limit = 10000\n[model_providers.none]\nname = \"none\"\nbase_url = \""+url+"\"\nwire_api = \"responses\"\n")
+				host.WriteIn(t, p.Home, ".codex/config.toml",
+					"model = \"none\"\nmodel_provider = \"none\"\ntool_output_token_limit = 10000\n[model_providers.none]\nname = \"none\"\nbase_url = \""+url+"\"\nwire_api = \"responses\"\n")
 				fallthrough
 			default: // with the host of the model, and the variables with its key
-				p.Settings(t, `{"bash": {"env": {"pass": ["*"]}}, "agent": {"runner": {"command": "`+c.program+`", "hosts": ["`+strings.TrimPrefix(url, "http://")+`"]}}}`)
+				p.Settings(t, `{"bash": {"env": {"pass": ["*"]}}, "agent": {"runner": {"command": "`+c.program+
+					`", "hosts": ["`+strings.TrimPrefix(url, "http://")+`"]}}}`)
 			}
-			started, err := host.StartHost(t.Context(), host.StdioModern, p.Project, slices.Concat(host.CleanEnv(p.Home), env, more), "--root", p.Project)
+			started, err := host.StartHost(t.Context(), host.StdioModern, p.Project,
+				slices.Concat(host.CleanEnv(p.Home), env, more), "--root", p.Project)
 			host.Must(t, err)
 			t.Cleanup(func() { _ = started.Stop() })
 			h := agentHost{started, p, t}
@@ -68,7 +71,8 @@ func TestAgentClients(t *testing.T) {
 			if os.Getenv("TOOLHOST_RUN_ALL") == "" {
 				return
 			}
-			if text, out, failed = h.call("Agent", map[string]any{"description": "a test", "prompt": "again", "resume": out["agent_id"]}); failed || out["status"] != "completed" {
+			if text, out, failed = h.call("Agent", map[string]any{"description": "a test", "prompt": "again",
+				"resume": out["agent_id"]}); failed || out["status"] != "completed" {
 				t.Errorf("continued it says\n%s", text)
 			}
 		})

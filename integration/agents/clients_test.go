@@ -57,7 +57,8 @@ func TestRealClients(t *testing.T) {
 			played, url := playModel(t)
 			c.add(t, p, env, url)
 			if c.list != nil {
-				if out, _ := p.Run(t, env, program, c.list...); !strings.Contains(out, "toolhost") || !strings.Contains(out, c.connected) {
+				if out, _ := p.Run(t, env, program, c.list...); !strings.Contains(out, "toolhost") ||
+					!strings.Contains(out, c.connected) {
 					t.Errorf("%v does not say %q:\n%s", c.list, c.connected, out)
 				}
 			}
@@ -193,12 +194,14 @@ func copilotArgs(url string) (args, env []string) {
 
 // opencodeArgs make opencode work for a model elsewhere.
 func opencodeArgs(url string) (args, env []string) {
-	return []string{"run", "go"}, []string{"OPENCODE_CONFIG_CONTENT=" + openaiCompatible(url), "OPENCODE_DISABLE_MODELS_FETCH=1"}
+	return []string{"run", "go"}, []string{"OPENCODE_CONFIG_CONTENT=" + openaiCompatible(url),
+		"OPENCODE_DISABLE_MODELS_FETCH=1"}
 }
 
 // kiloArgs make Kilo, which is made from opencode, work for a model elsewhere.
 func kiloArgs(url string) (args, env []string) {
-	return []string{"run", "go", "--auto"}, []string{"KILO_CONFIG_CONTENT=" + openaiCompatible(url), "KILO_DISABLE_MODELS_FETCH=1"}
+	return []string{"run", "go", "--auto"}, []string{"KILO_CONFIG_CONTENT=" + openaiCompatible(url),
+		"KILO_DISABLE_MODELS_FETCH=1"}
 }
 
 // openaiCompatible is the configuration of opencode for a model elsewhere.
@@ -224,5 +227,6 @@ func kimiArgs(url string) (args, env []string) {
 // name our tools to a model that has to search for them.
 var (
 	schemas = []string{"file_path", "old_string", "run_in_background", "output_mode", "content"}
-	naming  = []string{"Read (read a file)", "Edit (edit a file)", "Write (write a file)", "Bash (run a shell command)", "Glob (find files)", "Grep (search files)"}
+	naming  = []string{"Read (read a file)", "Edit (edit a file)", "Write (write a file)", "Bash (run a shell command)",
+		"Glob (find files)", "Grep (search files)"}
 )

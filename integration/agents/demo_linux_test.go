@@ -29,6 +29,7 @@ func TestDemoAtTerminal(t *testing.T) {
 // TestWelcome is what toolhost prints at a terminal without a command.
 func TestWelcome(t *testing.T) {
 	w := newTerminal(t, newPerson(t), nil, "sh", "-c", host.Binary+"; read end")
-	words := []string{"sandbox here", "clients here", "toolhost demo", "toolhost install claude-code", "toolhost try -- claude", "toolhost --help"}
+	words := []string{"sandbox here", "clients here", "toolhost demo", "toolhost install claude-code",
+		"toolhost try -- claude", "toolhost --help"}
 	host.Eventually(t, func() string { return w.lacks(words) })
 }

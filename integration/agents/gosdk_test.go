@@ -21,7 +21,8 @@ func TestGoSDK(t *testing.T) {
 	ws := host.TempDir(t)
 	rules := filepath.Join(host.TempDir(t), "rules.json")
 	host.Must(t, os.WriteFile(rules, []byte(`{"permissions":{"ask":["Edit(ask-*)"]}}`), 0o600))
-	h, err := host.StartHost(t.Context(), host.HTTPModern, ws, host.CleanEnv(host.TempDir(t)), "--root", ws, "--settings", rules)
+	h, err := host.StartHost(t.Context(), host.HTTPModern, ws, host.CleanEnv(host.TempDir(t)), "--root", ws,
+		"--settings", rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,13 +62,17 @@ func newSDK(t *testing.T, h *host.Host, ws, version string) *sdk {
 			s.asked = append(s.asked, r.Params.Message)
 			return &s.answer, nil
 		},
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { s.progress <- r.Params },
+		ProgressNotificationHandler: func(_ context.Context,
+			r *mcp.ProgressNotificationClientRequest) {
+			s.progress <- r.Params
+		},
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), host.Patience)
 	t.Cleanup(cancel)
 	web := &http.Client{Transport: bearer{h.Token, &http.Transport{}}}
 	var err error
-	s.session, err = c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: h.URL, HTTPClient: web}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	s.session, err = c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: h.URL, HTTPClient: web},
+		&mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +109,8 @@ func (s *sdk) lists(version string) {
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)
 	}
-	if want := []string{"Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "TaskOutput", "TaskStop", "WebFetch", "Write"}; !slices.Equal(slices.Sorted(slices.Values(names)), want) {
+	if want := []string{"Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "TaskOutput", "TaskStop", "WebFetch",
+		"Write"}; !slices.Equal(slices.Sorted(slices.Values(names)), want) {
 		s.Errorf("the tools are %q, want %q", names, want)
 	}
 }
@@ -137,7 +143,8 @@ func (s *sdk) holds(name, want string) {
 
 func (s *sdk) write(name, content string) (text string, isError bool) {
 	s.Helper()
-	return s.call(&mcp.CallToolParams{Name: "Write", Arguments: map[string]any{"file_path": filepath.Join(s.ws, s.dir, name), "content": content}})
+	return s.call(&mcp.CallToolParams{Name: "Write",
+		Arguments: map[string]any{"file_path": filepath.Join(s.ws, s.dir, name), "content": content}})
 }
 
 func (s *sdk) works() {
@@ -146,7 +153,8 @@ func (s *sdk) works() {
 		s.Error(text)
 	}
 	s.holds("a", "written\n")
-	if text, isError := s.call(&mcp.CallToolParams{Name: "Bash", Arguments: map[string]any{"command": "cat " + s.dir + "/a; exit 3"}}); !isError || !strings.Contains(text, "written") {
+	if text, isError := s.call(&mcp.CallToolParams{Name: "Bash", Arguments: map[string]any{"command": "cat " + s.dir +
+		"/a; exit 3"}}); !isError || !strings.Contains(text, "written") {
 		s.Errorf("error %v: %s", isError, text)
 	}
 }

@@ -33,13 +33,15 @@ func TestTryPicture(t *testing.T) {
 	p := newRunner(t)
 	host.Must(t, os.RemoveAll(p.Project))
 	p.Project = filepath.Join(p.Home, "shop")
-	for name, text := range map[string]string{"shop/app.toml": "# the shop\nport = 8080\nhost = \"localhost\"\n", "photos/cat.jpg": "cat", "bin/agent": triedAgent} {
+	for name, text := range map[string]string{"shop/app.toml": "# the shop\nport = 8080\nhost = \"localhost\"\n",
+		"photos/cat.jpg": "cat", "bin/agent": triedAgent} {
 		host.WriteIn(t, p.Home, name, text)
 	}
 	host.Must(t, os.Chmod(filepath.Join(p.Home, "bin/agent"), 0o755))
 	host.WriteIn(t, p.Home, ".gitconfig", "[user]\n\tname = t\n\temail = t@example.org\n")
 	host.Shell(t, p.Home, p.Project, "git init -q -b main; git add .; git commit -qm first")
-	env := []string{"PATH=" + filepath.Join(p.Home, "bin") + ":" + filepath.Dir(host.Binary) + ":" + os.Getenv("PATH"), "ENV=" + filepath.Join(p.Home, "prompt")}
+	env := []string{"PATH=" + filepath.Join(p.Home, "bin") + ":" + filepath.Dir(host.Binary) + ":" + os.Getenv("PATH"),
+		"ENV=" + filepath.Join(p.Home, "prompt")}
 	host.WriteIn(t, p.Home, "prompt", "PS1='$ '\n")
 	w := newTerminal(t, p, env, "sh")
 	for _, step := range []struct{ after, types string }{
@@ -91,7 +93,8 @@ func drawTerminal(screen string) []byte {
 			fill = "#ff7b72"
 		}
 		for _, m := range colour.FindAllStringSubmatch(line, -1) {
-			if c := map[string]string{"31": "#ff7b72", "32": "#7ee787", "36": "#79c0ff", "1": "#ffffff"}[m[1]]; c != "" {
+			if c := map[string]string{"31": "#ff7b72", "32": "#7ee787", "36": "#79c0ff",
+				"1": "#ffffff"}[m[1]]; c != "" {
 				fill = c
 			}
 		}

@@ -19,7 +19,8 @@ func TestAgentWords(t *testing.T) {
 		"a newline": "\n", "two": "\n\n", "a carriage return": "\r", "both": "\r\n", "a form feed": "\f", "a vertical tab": "\v", "a next line": "\u0085",
 		"a line separator": "\u2028", "a paragraph separator": "\u2029", "zero width": "\n\u200b", "a direction": "\n\u202e", "an escape": "\n\x1b[2K\x1b[1G", "a backspace": "\n\b\b",
 	} {
-		for _, step := range []string{`{"say": ` + host.QuotedJSON("done"+between+block) + `}`, `{"fail": ` + host.QuotedJSON("done"+between+block) + `}`} {
+		for _, step := range []string{`{"say": ` + host.QuotedJSON("done"+between+block) + `}`, `{"fail": ` +
+			host.QuotedJSON("done"+between+block) + `}`} {
 			text, _, _ := h.agent(nil, step)
 			lines := regexp.MustCompile(`[\n\r\f\v\x{85}\x{2028}\x{2029}]`).Split(text, -1)
 			own := 0

@@ -44,11 +44,13 @@ func TestAgentReadOnly(t *testing.T) {
 				toolStep("Write", `{"file_path": "by-write", "content": "x"}`),
 				toolStep("NotebookEdit", `{"notebook_path": "n.ipynb", "cell_id": "a", "new_source": "x"}`),
 				toolStep("Read", `{"file_path": "kept.txt"}`))
-			if files, _ := out["files"].([]any); len(files) > 0 || strings.Contains(text, "Worktree") && isolation == "none" {
+			if files, _ := out["files"].([]any); len(files) > 0 || strings.Contains(text, "Worktree") &&
+				isolation == "none" {
 				t.Errorf("%s, isolation %s: it changed %v\n%s", name, isolation, files, text)
 			}
 			if strings.Count(text, "> own\n") != 2 || strings.Count(text, "kept") < 3 {
-				t.Errorf("%s, isolation %s: its commands do not read, or have no directory of their own:\n%s", name, isolation, text)
+				t.Errorf("%s, isolation %s: its commands do not read, or have no directory of their own:\n%s", name,
+					isolation, text)
 			}
 			for _, made := range []string{"by-shell", "by-python", "by-write", "dir", "link"} {
 				if _, err := os.Lstat(filepath.Join(p.Project, made)); err == nil {
@@ -62,7 +64,8 @@ func TestAgentReadOnly(t *testing.T) {
 			t.Errorf("%s holds %q, %v", name, got, err)
 		}
 	}
-	if text, _, _ := h.agent(map[string]any{"subagent_type": "oneonly"}, shellStep("echo x > by-shell"), toolStep("Bash", `{"command": "echo x > by-bash"}`),
+	if text, _, _ := h.agent(map[string]any{"subagent_type": "oneonly"}, shellStep("echo x > by-shell"),
+		toolStep("Bash", `{"command": "echo x > by-bash"}`),
 		toolStep("Write", `{"file_path": "by-write", "content": "x"}`)); !strings.Contains(text, "Changed 3 files") {
 		t.Errorf("an agent that keeps Edit and Write says\n%s", text)
 	}

@@ -31,7 +31,8 @@ func TestRewindCommand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, code := host.RunCommand(t, home, "call", "Bash", string(args)); code != 0 || !strings.Contains(out, call.want) {
+		if out, code := host.RunCommand(t, home, "call", "Bash", string(args)); code != 0 ||
+			!strings.Contains(out, call.want) {
 			t.Fatalf("%s: exit code %d\n%s", call.command, code, out)
 		}
 	}
@@ -41,14 +42,17 @@ func TestRewindCommand(t *testing.T) {
 		Ignored           int
 		Files             []struct{ Path, Change string }
 	}
-	if err := json.Unmarshal([]byte(out), &calls); err != nil || len(calls) != 2 || calls[1].Ignored != 1 || len(calls[1].Files) != 4 || strings.Contains(out, ".env") {
+	if err := json.Unmarshal([]byte(out), &calls); err != nil || len(calls) != 2 || calls[1].Ignored != 1 ||
+		len(calls[1].Files) != 4 || strings.Contains(out, ".env") {
 		t.Fatalf("the history is %v\n%s", err, out)
 	}
 	id := calls[1].ID
-	if out, code := host.RunCommand(t, home, "diff", id); code != 0 || !strings.Contains(out, "-a\n") || !strings.Contains(out, "+1\n") {
+	if out, code := host.RunCommand(t, home, "diff", id); code != 0 || !strings.Contains(out, "-a\n") ||
+		!strings.Contains(out, "+1\n") {
 		t.Errorf("diff: exit code %d\n%s", code, out)
 	}
-	if out, code := host.RunCommand(t, home, "rewind", id, "--dry-run"); code != 0 || !strings.Contains(out, "would be restored") {
+	if out, code := host.RunCommand(t, home, "rewind", id, "--dry-run"); code != 0 ||
+		!strings.Contains(out, "would be restored") {
 		t.Errorf("dry run: exit code %d\n%s", code, out)
 	}
 	if out, code := host.RunCommand(t, home, "rewind", id); code != 2 || !strings.Contains(out, "--yes") {
@@ -72,7 +76,8 @@ func TestRewindCommand(t *testing.T) {
 		t.Errorf("the history after the rewind: exit code %d\n%s", code, out)
 	}
 	out, _ = host.RunCommand(t, home, "history", "--json", "--limit", "1")
-	if err := json.Unmarshal([]byte(out), &calls); err != nil || len(calls) != 1 || calls[0].Tool != "rewind" || !strings.Contains(out, `"command":`) {
+	if err := json.Unmarshal([]byte(out), &calls); err != nil || len(calls) != 1 || calls[0].Tool != "rewind" ||
+		!strings.Contains(out, `"command":`) {
 		t.Fatalf("the rewind is not one entry: %v\n%s", err, out)
 	}
 	if out, code := host.RunCommand(t, home, "undo", calls[0].ID); code != 0 {
@@ -81,16 +86,19 @@ func TestRewindCommand(t *testing.T) {
 	if _, err := os.Lstat("l"); err != nil {
 		t.Error("the rewind is not undone")
 	}
-	if out, code := host.RunCommand(t, home, "history", "purge", "--older-than", "1h", "--yes"); code != 0 || !strings.Contains(out, "forgot 0 calls") {
+	if out, code := host.RunCommand(t, home, "history", "purge", "--older-than", "1h", "--yes"); code != 0 ||
+		!strings.Contains(out, "forgot 0 calls") {
 		t.Errorf("purge of what is older: exit code %d\n%s", code, out)
 	}
-	if out, code := host.RunCommand(t, home, "history", "purge", "--yes"); code != 0 || !strings.Contains(out, "forgot 4 calls") {
+	if out, code := host.RunCommand(t, home, "history", "purge", "--yes"); code != 0 ||
+		!strings.Contains(out, "forgot 4 calls") {
 		t.Errorf("purge: exit code %d\n%s", code, out)
 	}
 	if out, code := host.RunCommand(t, home, "history", "--json"); code != 0 || strings.TrimSpace(out) != "[]" {
 		t.Errorf("the history after the purge: exit code %d\n%s", code, out)
 	}
-	if out, code := host.RunCommand(t, home, "diff"); code != 2 || !strings.Contains(out, "toolhost history lists the IDs") {
+	if out, code := host.RunCommand(t, home, "diff"); code != 2 ||
+		!strings.Contains(out, "toolhost history lists the IDs") {
 		t.Errorf("diff without an ID: exit code %d\n%s", code, out)
 	}
 	for _, bad := range [][]string{{"rewind"}, {"rewind", "nothing"}, {"rewind", "zzzzzzzzzzzz"}} {
@@ -105,10 +113,12 @@ func TestRewindOddNames(t *testing.T) {
 	home := host.DoctorHome(t)
 	host.WriteIn(t, home, "work/a", "a\n")
 	t.Chdir(filepath.Join(home, "work"))
-	if out, code := host.RunCommand(t, home, "call", "Bash", `{"command":"mkdir d; echo 1 >d/x; ln -s d l; echo b >$'n\\xff\\n'; rm -r d; ln -s a d"}`); code != 0 {
+	if out, code := host.RunCommand(t, home, "call", "Bash",
+		`{"command":"mkdir d; echo 1 >d/x; ln -s d l; echo b >$'n\\xff\\n'; rm -r d; ln -s a d"}`); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	out, code := host.RunCommand(t, home, "call", "Bash", `{"command":"rm d; mkdir d; echo 2 >d/x; echo c >$'n\\xff\\n'"}`)
+	out, code := host.RunCommand(t, home, "call", "Bash",
+		`{"command":"rm d; mkdir d; echo 2 >d/x; echo c >$'n\\xff\\n'"}`)
 	if code != 0 || !strings.Contains(out, `[changed 3 files: d, d/x, "n\xff\n"]`) {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
@@ -123,16 +133,20 @@ func TestRewindOddNames(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &calls); err != nil || len(calls) != 2 || len(calls[0].Files) != 3 {
 		t.Fatalf("the history is %v\n%s", err, out)
 	}
-	if f := calls[0].Files[2]; string(f.RawPath) != filepath.Join(home, "work", "n\xff\n") || calls[0].Files[1].RawPath != nil {
+	if f := calls[0].Files[2]; string(f.RawPath) != filepath.Join(home, "work", "n\xff\n") ||
+		calls[0].Files[1].RawPath != nil {
 		t.Errorf("the paths are %+v", calls[0].Files)
 	}
-	if out, code := host.RunCommand(t, home, "diff", calls[0].ID); code != 0 || !strings.Contains(out, `n\xff\n"`+"\n@@") || !strings.Contains(out, "-b\n+c\n") {
+	if out, code := host.RunCommand(t, home, "diff", calls[0].ID); code != 0 ||
+		!strings.Contains(out, `n\xff\n"`+"\n@@") || !strings.Contains(out, "-b\n+c\n") {
 		t.Errorf("diff: exit code %d\n%s", code, out)
 	}
-	if out, code := host.RunCommand(t, home, "rewind", calls[0].ID, "--path", string(calls[0].Files[2].RawPath), "--dry-run"); code != 0 || strings.Count(out, "would be restored") != 1 {
+	if out, code := host.RunCommand(t, home, "rewind", calls[0].ID, "--path", string(calls[0].Files[2].RawPath),
+		"--dry-run"); code != 0 || strings.Count(out, "would be restored") != 1 {
 		t.Errorf("rewind of one path: exit code %d\n%s", code, out)
 	}
-	if out, code := host.RunCommand(t, home, "rewind", calls[0].ID, "--yes", "--json"); code != 0 || !strings.Contains(out, `"raw_path":"`) {
+	if out, code := host.RunCommand(t, home, "rewind", calls[0].ID, "--yes", "--json"); code != 0 ||
+		!strings.Contains(out, `"raw_path":"`) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	target, _ := os.Readlink("d")
@@ -144,7 +158,8 @@ func TestRewindOddNames(t *testing.T) {
 // TestHistoryOff: the user can switch the history of commands off, a workspace cannot.
 func TestHistoryOff(t *testing.T) {
 	const off = `{"history":{"commands":"off"}}`
-	for file, recorded := range map[string]bool{"config/toolhost/toolhost.json": false, ".claude/settings.json": false, "work/.claude/settings.json": true} {
+	for file, recorded := range map[string]bool{"config/toolhost/toolhost.json": false, ".claude/settings.json": false,
+		"work/.claude/settings.json": true} {
 		home := host.DoctorHome(t)
 		host.WriteIn(t, home, file, off)
 		t.Chdir(filepath.Join(home, "work"))
@@ -170,7 +185,8 @@ func TestRewindAtHome(t *testing.T) {
 		if code != 0 != (root == "/") || !strings.Contains(out, want) {
 			t.Errorf("%s: exit code %d\n%s", root, code, out)
 		}
-		if out, code := host.RunCommand(t, home, "history", "--json", "--path", home); code != 0 || strings.TrimSpace(out) != "[]" {
+		if out, code := host.RunCommand(t, home, "history", "--json", "--path", home); code != 0 ||
+			strings.TrimSpace(out) != "[]" {
 			t.Errorf("%s: exit code %d\n%s", root, code, out)
 		}
 	}

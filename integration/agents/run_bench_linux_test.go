@@ -37,7 +37,8 @@ func BenchmarkRun(b *testing.B) {
 						argv = append([]string{host.Binary, "run", "--root", bb.dir, "--"}, argv...)
 					}
 					cmd := exec.CommandContext(b.Context(), argv[0], argv[1:]...)
-					cmd.Dir, cmd.Env = bb.dir, append(host.CleanEnv(p.Home), "GOPATH="+string(gopath[:len(gopath)-1]), "GOPROXY=off")
+					cmd.Dir, cmd.Env = bb.dir, append(host.CleanEnv(p.Home), "GOPATH="+string(gopath[:len(gopath)-1]),
+						"GOPROXY=off")
 					began := time.Now()
 					if out, err := cmd.CombinedOutput(); err != nil {
 						b.Fatalf("%s: %v\n%s", how, err, out)

@@ -138,7 +138,8 @@ func TestRunHome(t *testing.T) {
 		if client != "bash" {
 			host.Must(t, os.WriteFile(filepath.Join(bin, client), []byte("#!"+bash+"\nfor last; do :; done; eval \"$SCRIPT\"\n"), 0o700))
 		}
-		script := "echo own > $TMPDIR/own && cat $TMPDIR/own; ls -R " + others[0] + "; find " + others[0] + " -type d -exec touch {}/planted \\;; touch ~/made && echo made"
+		script := "echo own > $TMPDIR/own && cat $TMPDIR/own; ls -R " + others[0] + "; find " + others[0] +
+			" -type d -exec touch {}/planted \\;; touch ~/made && echo made"
 		args := []string{"run", "--root", p.Home, "--", client}
 		if client == "bash" {
 			args = append(args, "-c", script)

@@ -23,11 +23,14 @@ func TestRunWorks(t *testing.T) {
 	p := newRunner(t)
 	mark := fmt.Sprintf("10%d", os.Getpid())
 	temp := []string{"TMP=" + p.Home, "TEMP=" + p.Home, "TMPDIR=" + p.Home} // which it cannot write
-	if out, _ := p.Run(t, temp, host.Binary, "run", "--", "env"); strings.Count("\n"+out, "\nTMPDIR=") != 1 || strings.Contains("\n"+out, "\nTMPDIR="+p.Home+"\n") {
+	if out, _ := p.Run(t, temp, host.Binary, "run", "--", "env"); strings.Count("\n"+out, "\nTMPDIR=") != 1 ||
+		strings.Contains("\n"+out, "\nTMPDIR="+p.Home+"\n") {
 		t.Errorf("programs that take the first of two values have another TMPDIR:\n%s", out)
 	}
-	out, ok := p.Run(t, temp, host.Binary, "run", "--", "bash", "-c", "echo $((6*7)) > ${TEMP:-${TMP:-$TMPDIR}}/x && cat $TMPDIR/x; echo new > new.txt; mkdir -p ~/.config; (setsid sleep "+mark+" >/dev/null 2>&1 &); exit 7")
-	if ok || !strings.Contains(out, "42") || !strings.Contains(out, "1 process still ran") || !strings.Contains(out, "new.txt") {
+	out, ok := p.Run(t, temp, host.Binary, "run", "--", "bash", "-c",
+		"echo $((6*7)) > ${TEMP:-${TMP:-$TMPDIR}}/x && cat $TMPDIR/x; echo new > new.txt; mkdir -p ~/.config; (setsid sleep "+mark+" >/dev/null 2>&1 &); exit 7")
+	if ok || !strings.Contains(out, "42") || !strings.Contains(out, "1 process still ran") ||
+		!strings.Contains(out, "new.txt") {
 		t.Errorf("it says\n%s", out)
 	}
 	if found, _ := exec.Command("pgrep", "-f", "sleep "+mark).Output(); len(found) > 0 {
@@ -56,11 +59,16 @@ func TestRunWorks(t *testing.T) {
 func TestRunPort(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "reached", r.URL.Path) }))
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		fmt.Fprintln(w, "reached", r.URL.Path)
+	}))
 	defer service.Close()
 	at := strings.TrimPrefix(service.URL, "http://")
-	script := "curl -sS http://" + at + "/1; curl -sS --noproxy '' http://" + at + "/2; curl -sSp --noproxy '' http://" + at + "/3"
-	if out, ok := p.Run(t, nil, host.Binary, "run", "--allow-host", at, "--", "sh", "-c", script); !ok || strings.Count(out, "reached /") != 3 {
+	script := "curl -sS http://" + at + "/1; curl -sS --noproxy '' http://" + at +
+		"/2; curl -sSp --noproxy '' http://" + at + "/3"
+	if out, ok := p.Run(t, nil, host.Binary, "run", "--allow-host", at, "--", "sh", "-c", script); !ok ||
+		strings.Count(out, "reached /") != 3 {
 		t.Errorf("it says\n%s", out)
 	}
 }
@@ -82,7 +90,8 @@ func TestRunConsole(t *testing.T) {
 	c.Watch(t)
 	host.Must(t, os.WriteFile(filepath.Join(p.Project, "go"), nil, 0o600))
 	id := ""
-	for _, q := range []struct{ shows, decision string }{{"git push", "allow once"}, {"git push", "deny"}, {"refused.invalid", "deny"}} {
+	for _, q := range []struct{ shows, decision string }{{"git push", "allow once"}, {"git push", "deny"},
+		{"refused.invalid", "deny"}} {
 		last := id
 		host.Eventually(t, func() string {
 			if id = c.Question(t); id == last {
@@ -119,7 +128,8 @@ func TestRunUnknown(t *testing.T) {
 		host.MustWrite(t, filepath.Join(p.Home, name), "old\n")
 	}
 	for _, want := range []string{"old\nnew\n", "old\nnew\nnew\n"} {
-		if out, ok := p.Run(t, []string{"PATH=" + bin + ":" + os.Getenv("PATH")}, host.Binary, "run", "--", "otherclient"); !ok || !strings.Contains(out, strings.Repeat(want, len(files))) {
+		if out, ok := p.Run(t, []string{"PATH=" + bin + ":" + os.Getenv("PATH")}, host.Binary, "run", "--",
+			"otherclient"); !ok || !strings.Contains(out, strings.Repeat(want, len(files))) {
 			t.Errorf("it says\n%s\nnot %q", out, want)
 		}
 	}
@@ -145,7 +155,8 @@ func TestRunSettles(t *testing.T) {
 		{"cat .vscode/tasks.json .envrc && git status --porcelain .vscode .envrc", "new\nplanted\n?? .envrc\n"},
 	} {
 		out, ok := p.Run(t, nil, host.Binary, "run", "--", "sh", "-c", c[0])
-		if !ok || !strings.Contains(out, c[1]) || strings.Contains(out, " M ") || !strings.Contains(out, "toolhost keep") && !strings.Contains(out, "Still held") {
+		if !ok || !strings.Contains(out, c[1]) || strings.Contains(out, " M ") ||
+			!strings.Contains(out, "toolhost keep") && !strings.Contains(out, "Still held") {
 			t.Errorf("%s\n%s", c[0], out)
 		}
 		if text, err := os.ReadFile(tasks); err != nil || string(text) != "old\n" {
@@ -170,14 +181,16 @@ func TestRunWeaker(t *testing.T) {
 		return string(said), cmd.ProcessState.ExitCode()
 	}
 	out, code := run("--", "sh", "-c", "echo ran > ran")
-	if _, err := os.Stat(filepath.Join(p.Project, "ran")); code != 1 || err == nil || !strings.Contains(out, "the sandbox of this machine is incomplete: it does not hold") {
+	if _, err := os.Stat(filepath.Join(p.Project, "ran")); code != 1 || err == nil ||
+		!strings.Contains(out, "the sandbox of this machine is incomplete: it does not hold") {
 		t.Fatalf("it ended with %d, the client has run: %t\n%s", code, err == nil, out)
 	}
 	if !strings.Contains(out, "landlock") {
 		t.Skipf("Landlock does not hold commands here:\n%s", out)
 	}
 	out, code = run("--weaker", "--", "sh", "-c", "echo ran > ran; echo x > "+p.Home+"/outside; exit 6")
-	if ran, err := os.ReadFile(filepath.Join(p.Project, "ran")); code != 6 || string(ran) != "ran\n" || !strings.Contains(out, "--weaker: it does not hold denied and protected files") {
+	if ran, err := os.ReadFile(filepath.Join(p.Project, "ran")); code != 6 || string(ran) != "ran\n" ||
+		!strings.Contains(out, "--weaker: it does not hold denied and protected files") {
 		t.Errorf("with --weaker it ended with %d: %q, %v\n%s", code, ran, err, out)
 	}
 	if _, err := os.Stat(filepath.Join(p.Home, "outside")); err == nil {
@@ -189,7 +202,8 @@ func TestRunWeaker(t *testing.T) {
 func TestRunNoSize(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
-	out, _ := p.Run(t, nil, "python3", "-c", `import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)`, host.Binary, "run", "--", "sh", "-c", "stty size; test -t 0 && echo terminal; exit 5")
+	out, _ := p.Run(t, nil, "python3", "-c", `import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)`, host.Binary,
+		"run", "--", "sh", "-c", "stty size; test -t 0 && echo terminal; exit 5")
 	if !strings.Contains(out, "0 0\r\n") || !strings.Contains(out, "terminal") {
 		t.Errorf("it says %q", out)
 	}
@@ -215,11 +229,13 @@ func TestVerifyRun(t *testing.T) {
 	env := []string{"PATH=" + filepath.Join(p.Home, "bin") + ":" + os.Getenv("PATH")}
 	for _, tt := range []struct{ args, canary string }{{"kimi", "leaked"}, {"kimi --run", "held"}} {
 		report, problem := p.verify(t, env, strings.Fields(tt.args)...)
-		if !strings.Contains(string(report), `"canary": "`+tt.canary+`"`) || !strings.Contains(string(report), `"shell"`) {
+		if !strings.Contains(string(report), `"canary": "`+tt.canary+`"`) ||
+			!strings.Contains(string(report), `"shell"`) {
 			t.Errorf("verify %s: %s\n%s", tt.args, report, problem)
 		}
 	}
-	if out, ok := p.Run(t, env, host.Binary, "verify", "kimi", "--run", "--replace"); ok || !strings.Contains(out, "[replace run]") {
+	if out, ok := p.Run(t, env, host.Binary, "verify", "kimi", "--run", "--replace"); ok ||
+		!strings.Contains(out, "[replace run]") {
 		t.Errorf("both: %s", out)
 	}
 }

@@ -72,7 +72,8 @@ func TestRunAttacks(t *testing.T) {
 		})
 	}
 	for name, want := range map[string]string{
-		filepath.Join(p.Project, "kept.txt"): "kept\n", filepath.Join(p.Project, ".env"): "SECRET=1\n", filepath.Join(p.Home, ".claude/settings.json"): "{}\n",
+		filepath.Join(p.Project, "kept.txt"): "kept\n", filepath.Join(p.Project, ".env"): "SECRET=1\n",
+		filepath.Join(p.Home, ".claude/settings.json"): "{}\n",
 	} {
 		if got, err := os.ReadFile(name); string(got) != want {
 			t.Errorf("%s holds %q, %v", name, got, err)
@@ -147,7 +148,8 @@ func TestRunOthers(t *testing.T) {
 		t.Fatalf("sockets %v, consoles %v", sockets, consoles)
 	}
 	args := append([]string{"run", "--", "python3", "-c", callsSockets}, append(sockets, consoles...)...)
-	if out, ok := p.Run(t, nil, host.Binary, args...); !ok || strings.Count(out, "held ") != 3 || strings.Contains(out, "BREACH") {
+	if out, ok := p.Run(t, nil, host.Binary, args...); !ok || strings.Count(out, "held ") != 3 ||
+		strings.Contains(out, "BREACH") {
 		t.Errorf("it says\n%s", out)
 	}
 }
@@ -157,7 +159,8 @@ func TestRunLogin(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
 	host.Must(t, os.MkdirAll(filepath.Join(p.Home, "config/toolhost"), 0o700))
-	host.Must(t, os.WriteFile(filepath.Join(p.Home, "config/toolhost/toolhost.json"), []byte(`{"sandbox":{"network":{"publishPorts":false}}}`), 0o600))
+	host.Must(t, os.WriteFile(filepath.Join(p.Home, "config/toolhost/toolhost.json"),
+		[]byte(`{"sandbox":{"network":{"publishPorts":false}}}`), 0o600))
 	bin := filepath.Join(p.Home, "bin") // of the person's own browser
 	host.Must(t, os.Mkdir(bin, 0o700))
 	host.Must(t, os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\necho \"$1\" >> "+p.Home+"/opened\n"), 0o700))
@@ -166,8 +169,9 @@ func TestRunLogin(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	host.Must(t, l.Close())
 	page := "https://login.example.com/?client=1&redirect_uri=http%3A%2F%2Flocalhost%3A" + port + "%2Fdone"
-	cmd := exec.Command(host.Binary, "run", "--allow-host", "login.example.com", "--", "sh", "-c", "python3 -m http.server --bind 127.0.0.1 "+port+
-		" & until [ -e go ]; do sleep .1; done; xdg-open 'https://other.example.com/'; xdg-open '"+page+"'; until [ -e over ]; do sleep .1; done")
+	cmd := exec.Command(host.Binary, "run", "--allow-host", "login.example.com", "--", "sh", "-c",
+		"python3 -m http.server --bind 127.0.0.1 "+port+
+			" & until [ -e go ]; do sleep .1; done; xdg-open 'https://other.example.com/'; xdg-open '"+page+"'; until [ -e over ]; do sleep .1; done")
 	cmd.Dir, cmd.Env = p.Project, append(host.CleanEnv(p.Home), "PATH="+bin+":"+os.Getenv("PATH"))
 	out := &host.LockedBuffer{}
 	cmd.Stdout, cmd.Stderr = out, out
@@ -191,13 +195,15 @@ func TestRunLogin(t *testing.T) {
 	})
 	host.Must(t, os.WriteFile(filepath.Join(p.Project, "over"), nil, 0o600))
 	host.Must(t, cmd.Wait())
-	if opened, _ := os.ReadFile(filepath.Join(p.Home, "opened")); string(opened) != page+"\n" || !strings.Contains(out.String(), "other.example.com is not opened") {
+	if opened, _ := os.ReadFile(filepath.Join(p.Home, "opened")); string(opened) != page+"\n" ||
+		!strings.Contains(out.String(), "other.example.com is not opened") {
 		t.Errorf("opened: %q\n%s", opened, out)
 	}
 }
 
 // newClientRunner is a person with a client, in a workspace of files for the model that played plays at url.
-func newClientRunner(t *testing.T, c realClient) (p person, program string, env []string, played *host.Scripted, url string) {
+func newClientRunner(t *testing.T, c realClient) (p person, program string, env []string, played *host.Scripted,
+	url string) {
 	t.Helper()
 	program, env = host.ClientProgram(t, c.program)
 	p = newRunner(t)
@@ -270,7 +276,8 @@ func TestRunTerminal(t *testing.T) {
 	press("", "Enter")
 	shows("resumed")
 	host.Must(t, os.MkdirAll(filepath.Join(p.Home, "config/toolhost"), 0o700))
-	host.Must(t, os.WriteFile(filepath.Join(p.Home, "config/toolhost/toolhost.json"), []byte(`{"permissions":{"denied":[]}}`), 0o600))
+	host.Must(t, os.WriteFile(filepath.Join(p.Home, "config/toolhost/toolhost.json"),
+		[]byte(`{"permissions":{"denied":[]}}`), 0o600))
 	press("ls; clear; exit 9", "Enter") // a message about the settings would be cleared with the rest, were it not held
 	shows("outer>", "WARN", "unknown key")
 	press(`echo sta''tus-$?; [ "$before" = "$(stty -g)" ] && echo sa''me-mode`, "Enter")
@@ -282,7 +289,8 @@ func TestRunTerminalVanishes(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
 	mark := fmt.Sprintf("20%d", os.Getpid())
-	w := newTerminal(t, p, nil, host.Binary, "run", "--", "bash", "--norc", "-c", "trap '' HUP TERM; echo re''ady; sleep "+mark)
+	w := newTerminal(t, p, nil, host.Binary, "run", "--", "bash", "--norc", "-c",
+		"trap '' HUP TERM; echo re''ady; sleep "+mark)
 	host.Eventually(t, func() string { return w.lacks([]string{"ready"}) })
 	w.do("kill-window")
 	host.Eventually(t, func() string {
@@ -361,7 +369,8 @@ func TestRunKilled(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
 	killAtRandom(t, samples.Rounds(6), func(mark string) *exec.Cmd {
-		cmd := exec.Command(host.Binary, "run", "--", "sh", "-c", ": "+mark+"; (setsid sleep "+mark+" &); for i in $(seq 30); do echo $i > f$i; ls > /dev/null; done")
+		cmd := exec.Command(host.Binary, "run", "--", "sh", "-c", ": "+mark+"; (setsid sleep "+mark+
+			" &); for i in $(seq 30); do echo $i > f$i; ls > /dev/null; done")
 		cmd.Dir, cmd.Env = p.Project, host.CleanEnv(p.Home)
 		return cmd
 	}, func(int, time.Duration) {})
@@ -372,10 +381,12 @@ func TestRunKilled(t *testing.T) {
 			host.Must(t, os.Chtimes(path, old, old))
 		}
 	}
-	if out, ok := p.Run(t, nil, host.Binary, "run", "--", "sh", "-c", "echo again; cat f1"); !ok || !strings.Contains(out, "again\n1\n") {
+	if out, ok := p.Run(t, nil, host.Binary, "run", "--", "sh", "-c", "echo again; cat f1"); !ok ||
+		!strings.Contains(out, "again\n1\n") {
 		t.Errorf("the next one says\n%s", out)
 	}
-	for _, pattern := range []string{".cache/toolhost/cell-*", "state/toolhost/private/host-*", "state/toolhost/console/*"} {
+	for _, pattern := range []string{".cache/toolhost/cell-*", "state/toolhost/private/host-*",
+		"state/toolhost/console/*"} {
 		if left, _ := filepath.Glob(filepath.Join(p.Home, pattern)); len(left) > 0 {
 			t.Errorf("left: %s", left)
 		}
@@ -399,10 +410,12 @@ func TestRunFull(t *testing.T) {
 			}
 			filler := host.Fill(t, full, 0)
 			out, code := run()
-			if _, err := os.Stat(filepath.Join(p.Project, "ran")); code != 1 || err == nil || !strings.Contains(out, "\ntoolhost: ") || !strings.Contains(out, "no space left on device") {
+			if _, err := os.Stat(filepath.Join(p.Project, "ran")); code != 1 || err == nil ||
+				!strings.Contains(out, "\ntoolhost: ") || !strings.Contains(out, "no space left on device") {
 				t.Errorf("it ended with %d, the client has run: %t\n%s", code, err == nil, out)
 			}
-			for _, pattern := range []string{".cache/toolhost/cell-*", "state/toolhost/private/host-*", "state/toolhost/console/*"} {
+			for _, pattern := range []string{".cache/toolhost/cell-*", "state/toolhost/private/host-*",
+				"state/toolhost/console/*"} {
 				if left, _ := filepath.Glob(filepath.Join(p.Home, pattern)); len(left) > 0 {
 					t.Errorf("left: %s", left)
 				}

@@ -13,7 +13,8 @@ import (
 func TestUndoOfSetIDs(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
-	for name, mode := range map[string]os.FileMode{"suid": os.ModeSetuid | 0o755, "sgid": os.ModeSetgid | 0o755, "edited": os.ModeSetuid | os.ModeSetgid | 0o755} {
+	for name, mode := range map[string]os.FileMode{"suid": os.ModeSetuid | 0o755, "sgid": os.ModeSetgid | 0o755,
+		"edited": os.ModeSetuid | os.ModeSetgid | 0o755} {
 		path := filepath.Join(p.Project, name)
 		host.Must(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
 		host.Must(t, os.Chmod(path, mode))
@@ -21,7 +22,8 @@ func TestUndoOfSetIDs(t *testing.T) {
 	shared := filepath.Join(p.Project, "shared")
 	host.Must(t, os.Mkdir(shared, 0o755))
 	host.Must(t, os.Chmod(shared, os.ModeSetgid|0o775))
-	out, ok := p.Run(t, nil, host.Binary, "run", "--", "bash", "-c", "for f in suid sgid; do echo id > $f; mv $f $f.x; done; chmod g-s,g-w shared; echo x > edited")
+	out, ok := p.Run(t, nil, host.Binary, "run", "--", "bash", "-c",
+		"for f in suid sgid; do echo id > $f; mv $f $f.x; done; chmod g-s,g-w shared; echo x > edited")
 	if !ok {
 		t.Fatalf("the client failed:\n%s", out)
 	}

@@ -54,7 +54,8 @@ func TestClaudeInTerminal(t *testing.T) {
 	program, env := host.ClientProgram(t, "claude")
 	p := newPerson(t)
 	host.Must(t, os.Mkdir(filepath.Join(p.Project, ".toolhost"), 0o755))
-	host.Must(t, os.WriteFile(filepath.Join(p.Project, ".toolhost", "toolhost.json"), []byte(`{"permissions":{"ask":["Edit(ask-*)"]}}`), 0o600))
+	host.Must(t, os.WriteFile(filepath.Join(p.Project, ".toolhost", "toolhost.json"),
+		[]byte(`{"permissions":{"ask":["Edit(ask-*)"]}}`), 0o600))
 	realClient{install: "claude-code", config: claudeConfig}.add(t, p, env, "")
 
 	turns := []struct {

@@ -24,8 +24,10 @@ func newTerminal(t *testing.T, p person, env []string, program string, args ...s
 	if err != nil {
 		t.Skip("no tmux is installed: no client is tried in a terminal (apt-get install tmux)")
 	}
-	w := &terminal{t, tmux, filepath.Join(p.Home, "tmux"), append(append(host.CleanEnv(p.Home), "TERM=xterm-256color"), env...)}
-	w.do(append([]string{"-f", os.DevNull, "new-session", "-d", "-x", "120", "-y", "50", "-c", p.Project, "--", program}, args...)...)
+	w := &terminal{t, tmux, filepath.Join(p.Home, "tmux"),
+		append(append(host.CleanEnv(p.Home), "TERM=xterm-256color"), env...)}
+	w.do(append([]string{"-f", os.DevNull, "new-session", "-d", "-x", "120", "-y", "50", "-c", p.Project, "--",
+		program}, args...)...)
 	t.Cleanup(func() { w.do("kill-server") })
 	return w
 }

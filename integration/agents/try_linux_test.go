@@ -34,7 +34,8 @@ func TestTryIgnoredAndDenied(t *testing.T) {
 	host.WriteIn(t, home, "work/.env", "secret\n")
 	host.WriteIn(t, home, "work/keys/k", "secret\n")
 	host.WriteIn(t, home, "work/tracked.pem", "secret\n")
-	host.WriteIn(t, home, "work/.claude/settings.json", `{"permissions":{"deny":["Read(.env)","Read(keys/**)","Read(*.pem)"]}}`)
+	host.WriteIn(t, home, "work/.claude/settings.json",
+		`{"permissions":{"deny":["Read(.env)","Read(keys/**)","Read(*.pem)"]}}`)
 	host.Shell(t, home, work, "git add . && git commit -qm 2; echo more >> tracked.pem")
 	out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c", "! cat .env keys/k && echo two >> b")
 	if got := host.Shell(t, home, work, "cat b .env"); code != 0 || got != "two\ntwo\nsecret" {
@@ -77,15 +78,18 @@ func TestTry(t *testing.T) {
 func TestTryKept(t *testing.T) {
 	home, work := tryHome(t)
 	before := host.Shell(t, home, work, "cat a b u; git status --porcelain")
-	out, code := host.RunCommand(t, home, "try", "--", "sh", "-c", "echo x >> b; git commit -qam mine; echo y > new; rm u; exit 7")
+	out, code := host.RunCommand(t, home, "try", "--", "sh", "-c",
+		"echo x >> b; git commit -qam mine; echo y > new; rm u; exit 7")
 	branch := regexp.MustCompile(`toolhost/try-[0-9a-f]{8}`).FindString(out)
-	if code != 7 || branch == "" || !strings.Contains(out, "\n+x\n") || !strings.Contains(out, "\n+y\n") || strings.Contains(out, "+mine") {
+	if code != 7 || branch == "" || !strings.Contains(out, "\n+x\n") || !strings.Contains(out, "\n+y\n") ||
+		strings.Contains(out, "+mine") {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
 	if after := host.Shell(t, home, work, "cat a b u; git status --porcelain"); after != before {
 		t.Errorf("the work tree was\n%s\nand is\n%s", before, after)
 	}
-	if got := host.Shell(t, home, work, "git show "+branch+":new; git log --format=%s "+branch); got != "y\ntoolhost: unfinished\nmine\nfirst" {
+	if got := host.Shell(t, home, work, "git show "+branch+":new; git log --format=%s "+
+		branch); got != "y\ntoolhost: unfinished\nmine\nfirst" {
 		t.Error(got)
 	}
 }
@@ -94,14 +98,16 @@ func TestTryKept(t *testing.T) {
 func TestTryApplied(t *testing.T) {
 	home, work := tryHome(t)
 	before := host.Shell(t, home, work, tryLook)
-	out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c", "echo x >> a; rm b; mkdir -p d/e; echo n > d/e/n; chmod +x d/e/n; ln -s a l")
+	out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c",
+		"echo x >> a; rm b; mkdir -p d/e; echo n > d/e/n; chmod +x d/e/n; ln -s a l")
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
 	if got := host.Shell(t, home, work, "cat a d/e/n u; readlink l; test -x d/e/n; git diff --cached --name-only; git branch | wc -l"); got != "one\nmine\nx\nn\nu\na\n1" {
 		t.Errorf("applied:\n%s\n%s", got, out)
 	}
-	if out, code := host.RunCommand(t, home, "history"); code != 0 || !strings.Contains(out, "try") || strings.Contains(out, "worktrees") {
+	if out, code := host.RunCommand(t, home, "history"); code != 0 || !strings.Contains(out, "try") ||
+		strings.Contains(out, "worktrees") {
 		t.Errorf("the history:\n%s", out)
 	}
 	if out, code := host.RunCommand(t, home, "undo", "--yes"); code != 0 {
@@ -115,13 +121,15 @@ func TestTryApplied(t *testing.T) {
 // TestTryConflict: what both have changed is left to the person, and the branch is kept.
 func TestTryConflict(t *testing.T) {
 	home, work := tryHome(t)
-	cmd := exec.Command(host.Binary, "try", "--apply", "--", "sh", "-c", "echo x >> b; echo n > n; echo begun > begun; while [ ! -e "+work+"/go ]; do sleep 0.05; done; rm begun")
+	cmd := exec.Command(host.Binary, "try", "--apply", "--", "sh", "-c",
+		"echo x >> b; echo n > n; echo begun > begun; while [ ! -e "+work+"/go ]; do sleep 0.05; done; rm begun")
 	cmd.Dir, cmd.Env = work, host.CleanEnv(home)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	host.Must(t, cmd.Start())
 	host.Eventually(t, func() string {
-		if begun, _ := filepath.Glob(filepath.Join(home, "state/toolhost/worktrees/try-*/tree/begun")); len(begun) == 0 {
+		if begun, _ := filepath.Glob(filepath.Join(home,
+			"state/toolhost/worktrees/try-*/tree/begun")); len(begun) == 0 {
 			return "the client has not begun"
 		}
 		return ""
@@ -139,7 +147,8 @@ func TestTryConflict(t *testing.T) {
 func TestTryNoRepository(t *testing.T) {
 	home, work := tryHome(t)
 	host.Must(t, os.RemoveAll(filepath.Join(work, ".git")))
-	if out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c", "echo x >> a; rm b; test ! -e .git"); code != 0 {
+	if out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c",
+		"echo x >> a; rm b; test ! -e .git"); code != 0 {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	if got := host.Shell(t, home, work, "cat a; ls"); got != "one\nmine\nx\na\nu" {
@@ -189,7 +198,8 @@ func TestTryRules(t *testing.T) {
 	host.WriteIn(t, home, "work/.gitignore", "settings.local.json\n")
 	host.WriteIn(t, home, "work/.claude/settings.local.json", `{"permissions":{"deny":["Read(./secret)"]}}`)
 	host.WriteIn(t, home, "work/secret", "told")
-	if out, code := host.RunCommand(t, home, "try", "--discard", "--", "sh", "-c", "cat a; ! cat secret; test ! -e placed"); code != 0 || strings.Contains(out, "told") {
+	if out, code := host.RunCommand(t, home, "try", "--discard", "--", "sh", "-c",
+		"cat a; ! cat secret; test ! -e placed"); code != 0 || strings.Contains(out, "told") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
@@ -197,14 +207,17 @@ func TestTryRules(t *testing.T) {
 // TestTryCheckout: what rules deny in the user's work tree is denied there too, and the rest works.
 func TestTryCheckout(t *testing.T) {
 	home, work := tryHome(t)
-	host.WriteIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(.env)","Read(keys/)"]},"sandbox":{"filesystem":{"denyRead":["`+work+`/data"]}}}`)
+	host.WriteIn(t, home, "config/toolhost/toolhost.json",
+		`{"permissions":{"deny":["Read(.env)","Read(keys/)"]},"sandbox":{"filesystem":{"denyRead":["`+work+`/data"]}}}`)
 	host.WriteIn(t, home, "work/.claude/settings.json", `{"permissions":{"deny":["Read(/secret)"]}}`)
 	for _, name := range []string{".env", "sub/.env", "keys/k", "secret", "data", "sub/[odd] (one)/.env"} {
 		host.WriteIn(t, home, "work/"+name, "told")
 	}
-	script := "for f in .env sub/.env keys/k secret data 'sub/[odd] (one)/.env'; do ! cat \"" + work + "/$f\" || exit 9; done; ! grep -r told " + work + " . || exit 8; " +
+	script := "for f in .env sub/.env keys/k secret data 'sub/[odd] (one)/.env'; do ! cat \"" + work +
+		"/$f\" || exit 9; done; ! grep -r told " + work + " . || exit 8; " +
 		"cat " + work + "/u && git log --oneline && git diff --stat && git status --short && git commit -qam x"
-	if out, code := host.RunCommand(t, home, "try", "--discard", "--", "sh", "-c", script); code != 0 || strings.Contains(out, "told") || !strings.Contains(out, "first") {
+	if out, code := host.RunCommand(t, home, "try", "--discard", "--", "sh", "-c", script); code != 0 ||
+		strings.Contains(out, "told") || !strings.Contains(out, "first") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
@@ -214,12 +227,14 @@ func TestTryCheckout(t *testing.T) {
 func TestTryLater(t *testing.T) {
 	testenv.NeedsNotifications(t)
 	home, work := tryHome(t)
-	host.WriteIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(.env)","Read(//`+work+`/placed)"]}}`)
+	host.WriteIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(.env)","Read(//`+work+
+		`/placed)"]}}`)
 	host.WriteIn(t, home, "work/.claude/settings.json", `{"permissions":{"deny":["Read(/secret)"]}}`)
 	host.WriteIn(t, home, "work/sub/kept", "seen\n")
 	names := ".env sub/.env new/deep/.env placed secret"
 	// The client waits until the person has made the files, and then tries for as long as a file may take to be covered.
-	script := "touch begun; until grep -q seen " + work + "/over; do sleep .05; done 2>/dev/null; for f in " + names + "; do n=0; " +
+	script := "touch begun; until grep -q seen " + work + "/over; do sleep .05; done 2>/dev/null; for f in " + names +
+		"; do n=0; " +
 		"while cat " + work + "/$f > got 2>/dev/null; do n=$((n+1)); [ $n -lt 200 ] || { echo BREACH $f; break; }; sleep .05; done; done; rm got begun; cat " + work + "/sub/kept; echo x >> a"
 	cmd := exec.Command(host.Binary, "try", "--apply", "--", "sh", "-c", script)
 	cmd.Dir, cmd.Env = work, host.CleanEnv(home)
@@ -227,7 +242,8 @@ func TestTryLater(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = out, out
 	host.Must(t, cmd.Start())
 	host.Eventually(t, func() string {
-		if begun, _ := filepath.Glob(filepath.Join(home, "state/toolhost/worktrees/try-*/tree/begun")); len(begun) == 0 {
+		if begun, _ := filepath.Glob(filepath.Join(home,
+			"state/toolhost/worktrees/try-*/tree/begun")); len(begun) == 0 {
 			return "the client has not begun"
 		}
 		return ""
@@ -236,10 +252,12 @@ func TestTryLater(t *testing.T) {
 		host.WriteIn(t, home, "work/"+name, "told\n")
 	}
 	host.WriteIn(t, home, "work/over", "seen\n")
-	if err := cmd.Wait(); err != nil || strings.Contains(out.String(), "BREACH") || strings.Contains(out.String(), "told") || !strings.Contains(out.String(), "seen") {
+	if err := cmd.Wait(); err != nil || strings.Contains(out.String(), "BREACH") ||
+		strings.Contains(out.String(), "told") || !strings.Contains(out.String(), "seen") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if got := host.Shell(t, home, work, "tail -1 a; cat "+names); got != "x\n"+strings.TrimSpace(strings.Repeat("told\n", 5)) {
+	if got := host.Shell(t, home, work, "tail -1 a; cat "+names); got != "x\n"+
+		strings.TrimSpace(strings.Repeat("told\n", 5)) {
 		t.Error(got)
 	}
 }
@@ -248,7 +266,8 @@ func TestTryLater(t *testing.T) {
 func TestTryTerminal(t *testing.T) {
 	for key, want := range map[string]string{"a": "one\nmine\nx", "k": "one\nmine", "d": "one\nmine"} {
 		home, work := tryHome(t)
-		w := newTerminal(t, person{host.Person{Home: home, Project: work}}, nil, "sh", "-c", host.Binary+" try -- sh -c 'echo x >> a; test -t 0 && echo there'; echo ended with $?; exec cat")
+		w := newTerminal(t, person{host.Person{Home: home, Project: work}}, nil, "sh", "-c", host.Binary+
+			" try -- sh -c 'echo x >> a; test -t 0 && echo there'; echo ended with $?; exec cat")
 		host.Eventually(t, func() string { return w.lacks([]string{"there", "+x", "iscard?"}) })
 		w.do("send-keys", key, "Enter")
 		host.Eventually(t, func() string { return w.lacks([]string{"ended with 0"}) })

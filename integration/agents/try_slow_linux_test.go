@@ -26,7 +26,8 @@ func TestTryLeft(t *testing.T) {
 	} {
 		home, work := tryHome(t)
 		host.Shell(t, home, work, "echo '*.db' > .gitignore; git add .gitignore; git commit -qm ignore")
-		args := slices.DeleteFunc([]string{"try", tt.flag, "--", "sh", "-c", tt.script}, func(a string) bool { return a == "" })
+		args := slices.DeleteFunc([]string{"try", tt.flag, "--", "sh", "-c", tt.script},
+			func(a string) bool { return a == "" })
 		if out, code := host.RunCommand(t, home, args...); code != 0 || !strings.Contains(out, tt.want) {
 			t.Errorf("%s: exit code %d\n%s", tt.name, code, out)
 		}
@@ -39,14 +40,16 @@ func TestTryLeft(t *testing.T) {
 // TestTryConsole: a person looks at the diff at the console, and decides there.
 func TestTryConsole(t *testing.T) {
 	home, work := tryHome(t)
-	w := newTerminal(t, person{host.Person{Home: home, Project: work}}, nil, "sh", "-c", host.Binary+" try -- sh -c 'echo \"<x>\" >> b; seq 100000 > long'; echo ended with $?; exec cat")
+	w := newTerminal(t, person{host.Person{Home: home, Project: work}}, nil, "sh", "-c", host.Binary+
+		" try -- sh -c 'echo \"<x>\" >> b; seq 100000 > long'; echo ended with $?; exec cat")
 	host.Eventually(t, func() string { return w.lacks([]string{"iscard?"}) })
 	c := &host.Console{Host: &host.Host{Stderr: &host.LockedBuffer{}}, Home: home, Web: host.NewBrowser(t)}
 	c.Link = c.OpenLink(t)
 	c.Enter(t, c.Web)
 	id := c.Question(t)
 	_, page := c.Get(t, c.Web, "/part/questions", nil)
-	for _, shown := range []string{`<span class="row add">+&lt;x&gt;`, ">+100000\n<", ">Apply<", ">Keep as branch<", ">Discard<", "has changed a copy of " + work} {
+	for _, shown := range []string{`<span class="row add">+&lt;x&gt;`, ">+100000\n<", ">Apply<", ">Keep as branch<",
+		">Discard<", "has changed a copy of " + work} {
 		if !strings.Contains(page, shown) {
 			t.Errorf("the page of %d bytes does not show %q", len(page), shown)
 		}
@@ -72,7 +75,8 @@ func TestTryKilled(t *testing.T) {
 	var home, work string
 	killAtRandom(t, samples.Rounds(3), func(mark string) *exec.Cmd {
 		home, work = tryHome(t)
-		cmd := exec.Command(host.Binary, "try", "--apply", "--", "sh", "-c", ": "+mark+"; for i in $(seq 30); do echo $i > f$i; [ $i != 10 ] || { git add .; git commit -qm ten; }; done")
+		cmd := exec.Command(host.Binary, "try", "--apply", "--", "sh", "-c", ": "+mark+
+			"; for i in $(seq 30); do echo $i > f$i; [ $i != 10 ] || { git add .; git commit -qm ten; }; done")
 		cmd.Dir, cmd.Env = work, host.CleanEnv(home)
 		return cmd
 	}, func(run int, alarm time.Duration) {

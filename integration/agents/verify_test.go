@@ -100,7 +100,8 @@ func TestReplaceCommand(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(p.Home, "config", "toolhost", "*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	if out, _ := p.Run(t, nil, host.Binary, "install", "copilot", "--force", "--replace", "--dry-run"); !strings.Contains(out, "Copilot CLI keeps bash, edit, glob, grep and view") || !strings.Contains(out, "use toolhost run") {
+	if out, _ := p.Run(t, nil, host.Binary, "install", "copilot", "--force", "--replace",
+		"--dry-run"); !strings.Contains(out, "Copilot CLI keeps bash, edit, glob, grep and view") || !strings.Contains(out, "use toolhost run") {
 		t.Errorf("what stays is not said:\n%s", out)
 	}
 }

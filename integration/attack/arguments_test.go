@@ -70,7 +70,8 @@ func (c *wire) call(tool, args string) string {
 	c.next += 2
 	meta := fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"a","version":"0"}}`, client.Modern)
 	id, ping := fmt.Sprint(c.next), fmt.Sprint(c.next+1)
-	c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `,` + meta + `}}`)
+	c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` +
+		args + `,` + meta + `}}`)
 	c.send(`{"jsonrpc":"2.0","id":` + ping + `,"method":"tools/list","params":{` + meta + `}}`)
 	var answer string
 	alive := false
@@ -213,7 +214,8 @@ func TestAttackArguments(t *testing.T) {
 		if answer == "" {
 			t.Errorf("%s: no answer", shown)
 		}
-		if refused := strings.Contains(answer, `"isError":true`) || strings.Contains(answer, `"error":{`); !refused && !tt.fine {
+		if refused := strings.Contains(answer, `"isError":true`) ||
+			strings.Contains(answer, `"error":{`); !refused && !tt.fine {
 			t.Errorf("%s: it was done: %s", shown, host.Clip(answer, 400))
 		}
 		if leak := w.leaks(answer, tt.args); leak != "" {

@@ -144,9 +144,11 @@ func profileFlags(w *world, profile string) []string {
 	case "allowed": // only what rules allow is run, and nothing holds it
 		return append(flags, "--settings", filepath.Join(w.root, "allowed.json"))
 	case "words": // rules of several words
-		return append(flags, "--deny", "Bash(chmod 777:*)", "--deny", "Bash(git tag -d:*)", "--deny", "Bash(*--no-verify*)", "--deny", "Bash(dd of=*)", "--deny", "Bash(python3 -m venv:*)")
+		return append(flags, "--deny", "Bash(chmod 777:*)", "--deny", "Bash(git tag -d:*)", "--deny",
+			"Bash(*--no-verify*)", "--deny", "Bash(dd of=*)", "--deny", "Bash(python3 -m venv:*)")
 	case "flags":
-		return append(flags, "--deny", "Bash(chmod -R *)", "--deny", "Bash(git push --force *)", "--deny", "Bash(cp -rf *)",
+		return append(flags, "--deny", "Bash(chmod -R *)", "--deny", "Bash(git push --force *)", "--deny",
+			"Bash(cp -rf *)",
 			"--deny", "Bash(rm -rf*)", "--deny", "Bash(*shred -uz*)", "--deny", "Bash(git push --force*)")
 	case "broken":
 		return append(flags, "--settings", filepath.Join(w.root, "broken.json"))
@@ -222,7 +224,8 @@ func (w *world) attack(t *testing.T, h *witness, a attack, held bool) {
 	said := h.call(t, a.tool, args, a.place)
 	problem := func(format string, more ...any) {
 		t.Helper()
-		text := fmt.Sprintf("%s: %s %s %s: %s", a.place, a.verb, a.tool, host.Clip(args, 200), fmt.Sprintf(format, more...))
+		text := fmt.Sprintf("%s: %s %s %s: %s", a.place, a.verb, a.tool, host.Clip(args, 200),
+			fmt.Sprintf(format, more...))
 		if a.verb == "gap" {
 			t.Log("known gap: " + text)
 			return

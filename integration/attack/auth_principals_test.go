@@ -68,10 +68,12 @@ func openShopWith(t *testing.T, era client.Era, env []string, flags ...string) *
 	if err := os.WriteFile(filepath.Join(s.ws, "shared.txt"), []byte("shared\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	host.MustWrite(t, filepath.Join(root, "home", "config", "toolhost", "toolhost.json"), `{"remote": {"linger": "100ms"}}`)
+	host.MustWrite(t, filepath.Join(root, "home", "config", "toolhost", "toolhost.json"),
+		`{"remote": {"linger": "100ms"}}`)
 	ctx, cancel := host.Patient()
 	defer cancel()
-	s.h, err = host.StartHost(ctx, host.Setting{Transport: "http", Era: era}, s.ws, append(s.env, env...), append([]string{"--allow", "Bash"}, flags...)...)
+	s.h, err = host.StartHost(ctx, host.Setting{Transport: "http", Era: era}, s.ws, append(s.env, env...),
+		append([]string{"--allow", "Bash"}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +101,8 @@ func (s *shop) enter(name, rights string) *client.Conn {
 }
 
 // call makes a call and returns everything that came back.
-func (s *shop) call(c *client.Conn, tool string, args map[string]any, meta map[string]any) (raw string, r *client.Result) {
+func (s *shop) call(c *client.Conn, tool string, args map[string]any, meta map[string]any) (raw string,
+	r *client.Result) {
 	s.t.Helper()
 	ctx, cancel := host.Patient()
 	defer cancel()
@@ -143,7 +146,8 @@ func TestPrincipalsApart(t *testing.T) {
 
 // attack has one caller reach for what is another's.
 func (s *shop) attack(t *testing.T, held bool) {
-	alice, bob, carol := s.enter("alice", "read,write,exec"), s.enter("bob", "read,write,exec"), s.enter("carol", "read")
+	alice, bob, carol := s.enter("alice", "read,write,exec"), s.enter("bob",
+		"read,write,exec"), s.enter("carol", "read")
 	t.Run("handles", func(t *testing.T) { s.attackHandles(t, alice, bob, carol) })
 	t.Run("tasks", func(t *testing.T) { s.attackTasks(t, held, alice, bob) })
 	t.Run("results", func(t *testing.T) { s.attackResults(t, held, alice, bob, carol) })
@@ -166,14 +170,16 @@ func (s *shop) attackHandles(t *testing.T, alice, bob, carol *client.Conn) {
 	if handle == "" {
 		t.Fatalf("no handle: %+v", r)
 	}
-	_, unknown := s.call(bob, "Read", object{"file_path": "shared.txt"}, object{"toolhost/session": handle[:len(handle)-4] + "AAAA"})
+	_, unknown := s.call(bob, "Read", object{"file_path": "shared.txt"},
+		object{"toolhost/session": handle[:len(handle)-4] + "AAAA"})
 	for _, thief := range []*client.Conn{bob, carol} {
 		_, stolen := s.call(thief, "Read", object{"file_path": "shared.txt"}, object{"toolhost/session": handle})
 		if !stolen.IsError || stolen.Text() != unknown.Text() {
 			t.Errorf("with another's handle: %s, with one that never was: %s", stolen.Text(), unknown.Text())
 		}
 	}
-	if _, own := s.call(alice, "Read", object{"file_path": "shared.txt"}, object{"toolhost/session": handle}); own.IsError {
+	if _, own := s.call(alice, "Read", object{"file_path": "shared.txt"},
+		object{"toolhost/session": handle}); own.IsError {
 		t.Errorf("with the own handle: %s", own.Text())
 	}
 }
@@ -231,7 +237,8 @@ func (s *shop) attackResults(t *testing.T, held bool, alice, bob, carol *client.
 		t.Fatalf("no file was kept: %s", host.Clip(raw, 800))
 	}
 	const canary = "CANARY-RESULT-5521"
-	if raw, r := s.call(alice, "Read", object{"file_path": file, "limit": 3}, nil); r.IsError || !strings.Contains(raw, canary) {
+	if raw, r := s.call(alice, "Read", object{"file_path": file, "limit": 3}, nil); r.IsError ||
+		!strings.Contains(raw, canary) {
 		t.Fatalf("the own result cannot be read: %s", raw)
 	}
 	dir := filepath.Dir(file)
@@ -255,7 +262,8 @@ func (s *shop) attackResults(t *testing.T, held bool, alice, bob, carol *client.
 	}
 	for _, thief := range []*client.Conn{bob, carol} {
 		for _, a := range attempts {
-			if raw, r := s.call(thief, a.tool, a.args, nil); strings.Contains(raw, canary) || a.tool == "Glob" && !r.IsError && strings.Contains(raw, filepath.Base(file)) {
+			if raw, r := s.call(thief, a.tool, a.args, nil); strings.Contains(raw, canary) || a.tool == "Glob" &&
+				!r.IsError && strings.Contains(raw, filepath.Base(file)) {
 				t.Errorf("%s %v tells: %s", a.tool, a.args, host.Clip(raw, 400))
 			}
 		}
@@ -270,7 +278,8 @@ func (s *shop) attackResults(t *testing.T, held bool, alice, bob, carol *client.
 		"python3 -c \"print(open('" + file + "').read(300))\"", "find " + filepath.Dir(s.ws) + " -name '" + filepath.Base(file) + "' -exec head -c 200 {} +",
 	} {
 		raw := s.bash(bob, command, nil)
-		if strings.Contains(raw, canary) || strings.Contains(raw, s.h.Token) || strings.Contains(raw, `sha256`) || strings.Contains(raw, "token:alice") {
+		if strings.Contains(raw, canary) || strings.Contains(raw, s.h.Token) || strings.Contains(raw, `sha256`) ||
+			strings.Contains(raw, "token:alice") {
 			t.Errorf("%s tells: %s", command, host.Clip(raw, 400))
 		}
 	}
@@ -299,10 +308,12 @@ func (s *shop) attackScratch(t *testing.T, alice, bob, dave *client.Conn) {
 				t.Errorf("%s of %s tells: %s", command, name, host.Clip(raw, 400))
 			}
 		}
-		if _, r := s.call(bob, "Read", object{"file_path": dir + "/secret.txt"}, nil); strings.Contains(r.Text(), "CANARY-TEMP") {
+		if _, r := s.call(bob, "Read", object{"file_path": dir + "/secret.txt"}, nil); strings.Contains(r.Text(),
+			"CANARY-TEMP") {
 			t.Errorf("the temporary file of %s is read: %s", name, r.Text())
 		}
-		if raw := s.bash(c, `cat "$TMPDIR/secret.txt"`, nil); !strings.Contains(raw, "CANARY-TEMP-5521") || strings.Contains(raw, `5521\nx`) {
+		if raw := s.bash(c, `cat "$TMPDIR/secret.txt"`, nil); !strings.Contains(raw, "CANARY-TEMP-5521") ||
+			strings.Contains(raw, `5521\nx`) {
 			t.Errorf("the temporary file of %s has changed: %s", name, raw)
 		}
 	}
@@ -321,10 +332,12 @@ func (s *shop) attackScopes(t *testing.T, alice, bob *client.Conn) {
 			t.Errorf("%s: the working directory of another: %s", key, raw)
 		}
 		s.call(alice, "Read", object{"file_path": file}, meta())
-		if _, r := s.call(bob, "Edit", object{"file_path": file, "old_string": "one", "new_string": "two"}, meta()); !r.IsError {
+		if _, r := s.call(bob, "Edit", object{"file_path": file, "old_string": "one", "new_string": "two"},
+			meta()); !r.IsError {
 			t.Errorf("%s: what another has read counts: %s", key, r.Text())
 		}
-		if _, r := s.call(alice, "Edit", object{"file_path": file, "old_string": "one", "new_string": "three"}, meta()); r.IsError {
+		if _, r := s.call(alice, "Edit", object{"file_path": file, "old_string": "one", "new_string": "three"},
+			meta()); r.IsError {
 			t.Errorf("%s: what was read does not count: %s", key, r.Text())
 		}
 	}
@@ -339,7 +352,8 @@ func (s *shop) attackMemory(t *testing.T, alice, bob *client.Conn) {
 	for n := range 600 {
 		s.call(bob, "Read", object{"file_path": "remembered.txt"}, object{"claudecode/sessionId": fmt.Sprint(n)})
 	}
-	if _, r := s.call(alice, "Edit", object{"file_path": "remembered.txt", "old_string": "one", "new_string": "two"}, nil); r.IsError {
+	if _, r := s.call(alice, "Edit", object{"file_path": "remembered.txt", "old_string": "one", "new_string": "two"},
+		nil); r.IsError {
 		t.Errorf("what was read is forgotten: %s", r.Text())
 	}
 }

@@ -36,7 +36,8 @@ func testSecretsOfFlags(t *testing.T, held bool, name string) {
 	bearer := token(t, root, env, "add", "a", "--tokens", tokens)
 	ctx, cancel := host.Patient()
 	defer cancel()
-	h, err := host.StartHost(ctx, host.HTTPModern, root, env, "--allow", "Bash", "--allow", "Edit", "--token-file", secret, "--tokens", tokens, "--root", root)
+	h, err := host.StartHost(ctx, host.HTTPModern, root, env, "--allow", "Bash", "--allow", "Edit", "--token-file",
+		secret, "--tokens", tokens, "--root", root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,12 +60,14 @@ func testSecretsOfFlags(t *testing.T, held bool, name string) {
 		{"Write", object{"file_path": tokens, "content": `{"tokens":[]}`}}, {"Edit", object{"file_path": tokens, "old_string": "read", "new_string": "exec"}},
 	}
 	if held {
-		for _, command := range []string{"cat odd*/*", "cat odd*/se*", "echo x > odd*/tokens.json", "rm -f odd*/tokens.json", "mv odd*/tokens.json t; cat t", "python3 -c \"import glob;[print(open(f).read()) for f in glob.glob('odd*/*')]\""} {
+		for _, command := range []string{"cat odd*/*", "cat odd*/se*", "echo x > odd*/tokens.json",
+			"rm -f odd*/tokens.json", "mv odd*/tokens.json t; cat t", "python3 -c \"import glob;[print(open(f).read()) for f in glob.glob('odd*/*')]\""} {
 			attempts = append(attempts, attempt{"Bash", object{"command": command}})
 		}
 	}
 	for _, a := range attempts {
-		if raw, _ := s.call(c, a.tool, a.args, nil); strings.Contains(raw, "771199") || strings.Contains(raw, `sha256\`) {
+		if raw, _ := s.call(c, a.tool, a.args, nil); strings.Contains(raw, "771199") ||
+			strings.Contains(raw, `sha256\`) {
 			t.Errorf("%s %v tells %s", a.tool, a.args, host.Clip(raw, 400))
 		}
 		if after, err := os.ReadFile(tokens); err != nil || string(after) != string(before) {

@@ -26,7 +26,8 @@ func TestTokenCommand(t *testing.T) {
 	if _, r := s.call(c, "Read", object{"file_path": "shared.txt"}, nil); r.IsError {
 		t.Errorf("a token that was made while the host runs: %s", r.Text())
 	}
-	if _, r := s.call(c, "Write", object{"file_path": "made", "content": "x"}, nil); !r.IsError || !strings.Contains(r.Text(), "needs the right write") {
+	if _, r := s.call(c, "Write", object{"file_path": "made", "content": "x"}, nil); !r.IsError ||
+		!strings.Contains(r.Text(), "needs the right write") {
 		t.Errorf("a reader writes: %s", r.Text())
 	}
 	var list []struct {
@@ -36,14 +37,16 @@ func TestTokenCommand(t *testing.T) {
 		Expired          bool
 	}
 	text := token(t, s.ws, s.env, "list", "--json")
-	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) != 1 || list[0].Name != "short" || len(list[0].Rights) != 1 || list[0].Expired {
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) != 1 || list[0].Name != "short" ||
+		len(list[0].Rights) != 1 || list[0].Expired {
 		t.Errorf("the list is %s: %v", text, err)
 	}
 	if text := token(t, s.ws, s.env, "list"); !strings.Contains(text, "short") || strings.Contains(text, bearer) {
 		t.Errorf("the table is %s", text)
 	}
 	token(t, s.ws, s.env, "revoke", "short")
-	if raw, r := s.call(c, "Read", object{"file_path": "shared.txt"}, nil); !r.IsError || strings.Contains(raw, "shared") {
+	if raw, r := s.call(c, "Read", object{"file_path": "shared.txt"}, nil); !r.IsError ||
+		strings.Contains(raw, "shared") {
 		t.Errorf("a revoked token: %s", raw)
 	}
 	for _, args := range [][]string{

@@ -54,7 +54,8 @@ func TestAttackAwayLink(t *testing.T) {
 	host.MustWrite(t, file, string(text))
 	ctx, cancel := host.Patient()
 	defer cancel()
-	h, err := host.StartHost(ctx, host.HTTPModern, g.WS, host.CleanEnv(g.Home), "--state-dir", g.State, "--settings", file, "--console-waits")
+	h, err := host.StartHost(ctx, host.HTTPModern, g.WS, host.CleanEnv(g.Home), "--state-dir", g.State, "--settings",
+		file, "--console-waits")
 	host.Must(t, err)
 	defer h.Stop()
 	push, err := h.Start(ctx, "Bash", `{"command":"git push origin main"}`, nil)
@@ -66,7 +67,8 @@ func TestAttackAwayLink(t *testing.T) {
 	host.Must(t, err)
 	agent, err := h.Call(ctx, "Bash", string(args))
 	host.Must(t, err)
-	if strings.Contains(agent.Text(), "secret") || strings.Contains(agent.Text(), "answered") || strings.Count(agent.Text(), "closed") != 2 {
+	if strings.Contains(agent.Text(), "secret") || strings.Contains(agent.Text(), "answered") ||
+		strings.Count(agent.Text(), "closed") != 2 {
 		t.Errorf("the agent got %s", agent.Text())
 	}
 

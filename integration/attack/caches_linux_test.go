@@ -115,7 +115,8 @@ func TestAttackCaches(t *testing.T) {
 		`grep -rs SECRET ~/.cargo ~/.cargo.moved; mv ~/.cargo/credentials.toml ~/.cargo/c; cat ~/.cargo/c`,
 		`cat ~/state/overlays/*/*/upper/planted; ls ~/state/overlays && echo SECRET`,
 	} {
-		if out, _ := s.Try("Bash", host.Args{"command": command}); strings.Contains(out, "SECRET") || strings.Contains(out, "PWNED") {
+		if out, _ := s.Try("Bash", host.Args{"command": command}); strings.Contains(out, "SECRET") ||
+			strings.Contains(out, "PWNED") {
 			t.Errorf("%s: %s", command, out)
 		}
 	}

@@ -67,7 +67,8 @@ func attackControlLate(t *testing.T, b controlBackend) {
 		waitFor(t, filepath.Join(w.ws, "other", "began"))
 	}
 	t.Run("a link appears", func(t *testing.T) {
-		w, h := start(t, controlLayout{files: []string{"ws/dot/settings.json"}}, func(w *world) { host.Must(t, os.MkdirAll(filepath.Join(w.home, ".claude"), 0o755)) })
+		w, h := start(t, controlLayout{files: []string{"ws/dot/settings.json"}},
+			func(w *world) { host.Must(t, os.MkdirAll(filepath.Join(w.home, ".claude"), 0o755)) })
 		begin(t, w, h, "cp evil/settings.json dot/settings.json")
 		host.Must(t, os.Symlink(filepath.Join(w.ws, "dot", "settings.json"), filepath.Join(w.home, ".claude", "settings.json")))
 		for i := range 5 {
@@ -113,8 +114,10 @@ func attackControlLate(t *testing.T, b controlBackend) {
 		w, h := start(t, controlLayout{files: []string{"home/.claude/settings.json"}}, nil)
 		h.call(t, "Bash", `{"command":"true"}`, "first")
 		host.Must(t, os.Link(filepath.Join(w.home, ".claude", "settings.json"), filepath.Join(w.ws, "other", "name")))
-		h.call(t, "Bash", `{"command":`+quotedText(veiledName("other/name")+`cat evil/settings.json > "$f"`)+`}`, "write")
-		if text, err := os.ReadFile(filepath.Join(w.home, ".claude", "settings.json")); err != nil || string(text) != "{}\n" {
+		h.call(t, "Bash", `{"command":`+quotedText(veiledName("other/name")+`cat evil/settings.json > "$f"`)+
+			`}`, "write")
+		if text, err := os.ReadFile(filepath.Join(w.home, ".claude", "settings.json")); err != nil ||
+			string(text) != "{}\n" {
 			t.Errorf("it holds %q, %v", text, err)
 		}
 		end(t, w, h)

@@ -16,7 +16,8 @@ func TestAttackControl(t *testing.T) {
 	t.Parallel()
 	backends := []controlBackend{
 		{name: "uncontained", plain: true, setUp: func(t *testing.T, w *world) []string {
-			host.Must(t, os.WriteFile(filepath.Join(w.root, "uncontained.json"), []byte(`{"sandbox":{"enabled":false,"onUnavailable":"allow"}}`), 0o644))
+			host.Must(t, os.WriteFile(filepath.Join(w.root, "uncontained.json"),
+				[]byte(`{"sandbox":{"enabled":false,"onUnavailable":"allow"}}`), 0o644))
 			return []string{"--settings", filepath.Join(w.root, "uncontained.json")}
 		}},
 	}

@@ -63,7 +63,8 @@ func (l controlLayout) put(t *testing.T) *world {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(host.TempDir(t))
 	host.Must(t, err)
-	w := &world{root: root, ws: filepath.Join(root, "ws"), home: filepath.Join(root, "home"), state: filepath.Join(root, "home", "state", "toolhost")}
+	w := &world{root: root, ws: filepath.Join(root, "ws"), home: filepath.Join(root, "home"),
+		state: filepath.Join(root, "home", "state", "toolhost")}
 	for _, dir := range []string{"ws/other", "ws/evil", "home"} {
 		host.Must(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
@@ -182,9 +183,11 @@ func attackControl(t *testing.T, b controlBackend, l controlLayout) {
 		}
 	}
 	for i, step := range l.steps {
-		if dir := filepath.Dir(step); strings.Contains(step, "/") && !strings.HasPrefix(step, ".") && dir != "current" && dir != "conf" && l.name != "our own directory" {
+		if dir := filepath.Dir(step); strings.Contains(step, "/") && !strings.HasPrefix(step, ".") &&
+			dir != "current" && dir != "conf" && l.name != "our own directory" {
 			beside := filepath.Join(dir, fmt.Sprintf("new%d.txt", i))
-			for _, args := range []string{fmt.Sprintf(`{"file_path":%q,"content":"x"}`, beside), `{"command":"echo y >> ` + beside + ` && mv ` + beside + ` ` + beside + `.2 && rm ` + beside + `.2 && mkdir ` + beside + ` && rmdir ` + beside + `"}`} {
+			for _, args := range []string{fmt.Sprintf(`{"file_path":%q,"content":"x"}`, beside),
+				`{"command":"echo y >> ` + beside + ` && mv ` + beside + ` ` + beside + `.2 && rm ` + beside + `.2 && mkdir ` + beside + ` && rmdir ` + beside + `"}`} {
 				tool := "Write"
 				if strings.Contains(args, "command") {
 					tool = "Bash"

@@ -66,7 +66,8 @@ func newCredentialGround(t *testing.T) *credentialGround {
 			"files": [{"path": "~/.netrc", "mode": "mask", "injectHosts": [%[1]q]}, {"path": "~/.config/gh/hosts.yml", "mode": "mask", "injectHosts": [%[1]q]},
 				{"path": "~/own", "mode": "mask", "injectHosts": [%[1]q], "extract": "t=(.*)"}, {"path": "~/.npmrc", "mode": "mask", "injectHosts": [%[1]q]}]}}}`,
 		g.mine, g.others, "cat "+filepath.Join(g.Home, "token"), filepath.Join(g.Project, "open", "token")))
-	for name, text := range map[string]string{"token": "%s\n", ".netrc": "machine localhost login me password %s\n", ".config/gh/hosts.yml": "localhost:\n    oauth_token: %s\n", "own": "t=%s\nu=seen\n", ".npmrc": "nothing that a reader finds %s\n"} {
+	for name, text := range map[string]string{"token": "%s\n", ".netrc": "machine localhost login me password %s\n",
+		".config/gh/hosts.yml": "localhost:\n    oauth_token: %s\n", "own": "t=%s\nu=seen\n", ".npmrc": "nothing that a reader finds %s\n"} {
 		host.WriteIn(t, g.Home, name, fmt.Sprintf(text, realToken))
 		g.files = append(g.files, filepath.Join(g.Home, name))
 	}
@@ -87,7 +88,7 @@ func service(w http.ResponseWriter, r *http.Request) {
 	}
 	for suffix, text := range map[string]string{ // a proxy of Go modules, and a registry of cargo
 		"/@v/list": "v1.2.3\n", "/@v/v1.2.3.mod": "module example.com/x\n", "/@v/v1.2.3.info": `{"Version": "v1.2.3"}`, "/@latest": `{"Version": "v1.2.3"}`,
-		"/config.json": fmt.Sprintf(`{"dl": "https://%s", "api": "https://%[1]s", "auth-required": true}`, r.Host),
+		"/config.json":   fmt.Sprintf(`{"dl": "https://%s", "api": "https://%[1]s", "auth-required": true}`, r.Host),
 		"/api/v1/crates": `{"crates": [{"name": "found-it", "max_version": "1.2.3", "description": "x"}], "meta": {"total": 1}}`,
 	} {
 		if strings.HasSuffix(r.URL.Path, suffix) {
@@ -96,13 +97,15 @@ func service(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	body, _ := io.ReadAll(r.Body)
-	fmt.Fprintf(w, "logged-in=%v %s %s %s\n", password == realToken || strings.HasSuffix(r.Header.Get("Authorization"), realToken), r.RequestURI, r.Header, body)
+	fmt.Fprintf(w, "logged-in=%v %s %s %s\n", password == realToken ||
+		strings.HasSuffix(r.Header.Get("Authorization"), realToken), r.RequestURI, r.Header, body)
 }
 
 func (g *credentialGround) start(flags ...string) *host.Session {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*host.Patience)
 	g.t.Cleanup(cancel)
-	flags = append([]string{"--root", g.Project, "--state-dir", filepath.Join(g.Home, "state", "toolhost"), "--audit-log", filepath.Join(g.Home, "audit.jsonl")}, flags...)
+	flags = append([]string{"--root", g.Project, "--state-dir", filepath.Join(g.Home, "state", "toolhost"),
+		"--audit-log", filepath.Join(g.Home, "audit.jsonl")}, flags...)
 	h, err := host.StartHost(ctx, host.Setting{Transport: "stdio", Era: client.Modern}, g.Project, g.env, flags...)
 	host.Must(g.t, err)
 	g.t.Cleanup(func() { _ = h.Cmd.Process.Kill() })
@@ -124,7 +127,8 @@ func localhostCertificate(t *testing.T) *tls.Config {
 // unseen looks for the token in a text, in the forms in which it travels.
 func (g *credentialGround) unseen(where, text string) {
 	g.t.Helper()
-	for _, form := range []string{realToken, base64.StdEncoding.EncodeToString([]byte("me:" + realToken)), base64.StdEncoding.EncodeToString([]byte(realToken)), url.QueryEscape(realToken)} {
+	for _, form := range []string{realToken, base64.StdEncoding.EncodeToString([]byte("me:" + realToken)),
+		base64.StdEncoding.EncodeToString([]byte(realToken)), url.QueryEscape(realToken)} {
 		if strings.Contains(text, form) {
 			g.t.Errorf("the token is in %s:\n%s", where, host.Clip(text, 2000))
 		}
@@ -182,7 +186,8 @@ print(open(f).read())'`, "machine localhost"},
 			t.Errorf("%s: the command that writes a value is in %s", row.command, text)
 		}
 	}
-	for url, want := range map[string]string{"https://" + g.mine + "/user": "logged-in=true", "https://" + g.others + "/user": "logged-in=false"} {
+	for url, want := range map[string]string{"https://" + g.mine + "/user": "logged-in=true", "https://" + g.others +
+		"/user": "logged-in=false"} {
 		text, _ := s.Try("WebFetch", host.Args{"url": url})
 		if !strings.Contains(text, want) && !strings.Contains(text, "401") {
 			t.Errorf("WebFetch %s: %q is missing in\n%s", url, want, text)
@@ -193,9 +198,11 @@ print(open(f).read())'`, "machine localhost"},
 		g.unseen("the result of WebFetch", text)
 	}
 	for _, path := range g.files { // the tools that read files on the host
-		for tool, input := range map[string]host.Args{"Read": {"file_path": path}, "Grep": {"pattern": "therealtoken", "path": path, "output_mode": "content"}} {
+		for tool, input := range map[string]host.Args{"Read": {"file_path": path},
+			"Grep": {"pattern": "therealtoken", "path": path, "output_mode": "content"}} {
 			text, _ := s.Try(tool, input)
-			if g.unseen("the result of "+tool, text); !strings.HasSuffix(path, "npmrc") && !strings.Contains(text, "keys and credentials") && tool == "Read" {
+			if g.unseen("the result of "+tool, text); !strings.HasSuffix(path, "npmrc") &&
+				!strings.Contains(text, "keys and credentials") && tool == "Read" {
 				t.Errorf("%s %s: %s", tool, path, text)
 			}
 		}
@@ -237,7 +244,8 @@ func (g *credentialGround) workspaceMasks() {
 		g.unseen("a result", said)
 	}
 	s.End()
-	host.MustWrite(g.t, filepath.Join(g.Project, ".toolhost/toolhost.json"), `{"sandbox": {"credentials": {"envVars": [{"name": "GITHUB_TOKEN", "mode": "deny"}]}}}`)
+	host.MustWrite(g.t, filepath.Join(g.Project, ".toolhost/toolhost.json"),
+		`{"sandbox": {"credentials": {"envVars": [{"name": "GITHUB_TOKEN", "mode": "deny"}]}}}`)
 	s = g.start()
 	if said, _ := s.Try("Bash", host.Args{"command": `echo "[$GITHUB_TOKEN]"`}); !strings.Contains(said, "[]") {
 		g.t.Errorf("the workspace denies the token, and a command has %s", said)
@@ -295,7 +303,8 @@ func TestAttackCredentialsServer(t *testing.T) {
 	}
 	g.unseen("what a server says", said+s.Stderr.String())
 	s.End()
-	if audit := host.Get(t, filepath.Join(g.Home, "audit.jsonl")); !strings.Contains(audit, "send GITHUB_TOKEN to "+g.mine) || strings.Contains(s.Stderr.String(), g.mine) {
+	if audit := host.Get(t, filepath.Join(g.Home, "audit.jsonl")); !strings.Contains(audit, "send GITHUB_TOKEN to "+
+		g.mine) || strings.Contains(s.Stderr.String(), g.mine) {
 		t.Errorf("a use of the token is recorded as\n%s\n%s", audit, s.Stderr.String())
 	}
 	host.MustWrite(t, filepath.Join(g.Project, ".mcp.json"), strings.ReplaceAll(config, "masked", "theirs"))

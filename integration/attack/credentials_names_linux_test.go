@@ -43,7 +43,8 @@ func TestAttackCredentialsNames(t *testing.T) {
 	_, port, err := net.SplitHostPort(rebound.Listener.Addr().String())
 	host.Must(t, err)
 	file := filepath.Join(g.Home, "config/toolhost/toolhost.json")
-	host.MustWrite(t, file, strings.NewReplacer(`"injectHosts": ["`, `"injectHosts": ["localhost:`+port+`", "`, `"allowedDomains": ["`, `"allowedDomains": ["localhost:`+port+`", "`).Replace(host.Get(t, file)))
+	host.MustWrite(t, file, strings.NewReplacer(`"injectHosts": ["`, `"injectHosts": ["localhost:`+port+`", "`,
+		`"allowedDomains": ["`, `"allowedDomains": ["localhost:`+port+`", "`).Replace(host.Get(t, file)))
 
 	_, mine, _ := strings.Cut(g.mine, ":")
 	_, others, _ := strings.Cut(g.others, ":")
@@ -91,7 +92,8 @@ func (g *credentialGround) tenants() {
 	sentinel = strings.Fields(sentinel + " none")[0]
 	ctx, cancel := context.WithTimeout(context.Background(), 4*host.Patience)
 	defer cancel()
-	h, err := host.StartHost(ctx, host.HTTPModern, g.Project, g.env, "--root", g.Project, "--state-dir", filepath.Join(g.Home, "other", "toolhost"))
+	h, err := host.StartHost(ctx, host.HTTPModern, g.Project, g.env, "--root", g.Project, "--state-dir",
+		filepath.Join(g.Home, "other", "toolhost"))
 	host.Must(g.t, err)
 	g.t.Cleanup(func() { _ = h.Cmd.Process.Kill() })
 	two := &host.Session{Host: h, T: g.t, Ctx: ctx}
@@ -103,7 +105,8 @@ func (g *credentialGround) tenants() {
 		g.unseen("the result of another caller", said)
 	}
 	two.End()
-	if said, _ := one.Try("Bash", host.Args{"command": `curl -sS -H "Authorization: Bearer $GITHUB_TOKEN" https://` + g.mine}); !strings.Contains(said, "logged-in=true") {
+	if said, _ := one.Try("Bash", host.Args{"command": `curl -sS -H "Authorization: Bearer $GITHUB_TOKEN" https://` +
+		g.mine}); !strings.Contains(said, "logged-in=true") {
 		g.t.Errorf("meanwhile the first one says %s", said)
 	}
 	one.End()

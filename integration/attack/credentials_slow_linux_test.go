@@ -65,10 +65,12 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 	in := func(name string) string { return filepath.Join(g.Project, name) }
 	host.MustWrite(t, in("a.ipynb"), `{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}`)
 	host.MustWrite(t, in("a.txt"), "a 0\n")
-	for _, args := range [][]string{{"init", "-q"}, {"add", "a.txt"}, {"-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "x"}} {
+	for _, args := range [][]string{{"init", "-q"}, {"add", "a.txt"},
+		{"-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "x"}} {
 		run(t, "git", append([]string{"-C", g.Project}, args...)...)
 	}
-	s := g.start("--mcp-config", config, "--with", "AskUserQuestion,EnterPlanMode,ExitPlanMode,ListMcpResources,ReadMcpResource,Skill,EnterWorktree,ExitWorktree", "-v")
+	s := g.start("--mcp-config", config, "--with",
+		"AskUserQuestion,EnterPlanMode,ExitPlanMode,ListMcpResources,ReadMcpResource,Skill,EnterWorktree,ExitWorktree", "-v")
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	s.Ctx = ctx
@@ -81,7 +83,8 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 	inputs := []secretCall{
 		{"Bash", func(i int) host.Args {
 			if i%50 == 0 {
-				return host.Args{"command": login + strings.ReplaceAll(searchMemory, `"$1"`, reversed(realToken)) + "\nulimit -Hc >>limit"}
+				return host.Args{"command": login + strings.ReplaceAll(searchMemory, `"$1"`, reversed(realToken)) +
+					"\nulimit -Hc >>limit"}
 			}
 			return host.Args{"command": commands[i%len(commands)], "run_in_background": i%20 == 19}
 		}},
@@ -91,15 +94,18 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 			return host.Args{"file_path": append([]string{in("a.txt"), in("a.ipynb")}, g.files...)[i%(len(g.files)+2)]}
 		}},
 		{"Edit", func(i int) host.Args {
-			return host.Args{"file_path": in("a.txt"), "old_string": fmt.Sprint("a ", i), "new_string": fmt.Sprint("a ", i+1)}
+			return host.Args{"file_path": in("a.txt"), "old_string": fmt.Sprint("a ", i),
+				"new_string": fmt.Sprint("a ", i+1)}
 		}},
 		{"Write", func(i int) host.Args { return host.Args{"file_path": in(fmt.Sprint("w", i)), "content": "x"} }},
 		{"Glob", func(i int) host.Args { return host.Args{"pattern": "**/*", "path": []string{g.Project, g.Home}[i%2]} }},
 		{"Grep", func(i int) host.Args {
-			return host.Args{"pattern": "therealtoken.*", "path": append(g.files, g.Project, g.Home)[i%(len(g.files)+2)], "output_mode": "content", "no_ignore": true}
+			return host.Args{"pattern": "therealtoken.*",
+				"path": append(g.files, g.Project, g.Home)[i%(len(g.files)+2)], "output_mode": "content", "no_ignore": true}
 		}},
 		{"NotebookEdit", func(i int) host.Args {
-			return host.Args{"notebook_path": in("a.ipynb"), "new_source": fmt.Sprint(i), "edit_mode": "insert", "cell_type": "code"}
+			return host.Args{"notebook_path": in("a.ipynb"), "new_source": fmt.Sprint(i), "edit_mode": "insert",
+				"cell_type": "code"}
 		}},
 		{"WebFetch", func(i int) host.Args { return host.Args{"url": "https://" + []string{g.mine, g.others}[i%2] + "/"} }},
 		{"AskUserQuestion", func(int) host.Args { return host.Args{"questions": []any{}} }},
@@ -149,10 +155,12 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 		return nil
 	}))
 	pattern, _ := os.ReadFile("/proc/sys/kernel/core_pattern")
-	if limit := host.Get(t, in("limit")); strings.HasPrefix(string(pattern), "core") && !strings.HasPrefix(limit, "0") && cores == 0 {
+	if limit := host.Get(t, in("limit")); strings.HasPrefix(string(pattern), "core") &&
+		!strings.HasPrefix(limit, "0") && cores == 0 {
 		t.Error("no program has left a core file to look into")
 	}
-	if audit := host.Get(t, filepath.Join(g.Home, "audit.jsonl")); strings.Count(audit, "\n") < secretCalls*len(inputs) {
+	if audit := host.Get(t, filepath.Join(g.Home, "audit.jsonl")); strings.Count(audit,
+		"\n") < secretCalls*len(inputs) {
 		t.Errorf("the audit log has %d lines", strings.Count(audit, "\n"))
 	}
 }

@@ -80,7 +80,8 @@ func TestAttackCredentialsSSH(t *testing.T) {
 	g.env = append(g.env, "SSH_AUTH_SOCK="+in("agent"))
 	run(t, "git", "init", "-q", "--bare", in("hosts/repo.git"))
 	s := g.start()
-	replace := strings.NewReplacer("@S", "ssh -o BatchMode=yes -o UserKnownHostsFile=$HOME/.ssh/known_hosts", "MINE", mine, "OTHERS", others, "ME", me.Username, "AGENT", in("agent"), "REPO", in("hosts/repo.git"))
+	replace := strings.NewReplacer("@S", "ssh -o BatchMode=yes -o UserKnownHostsFile=$HOME/.ssh/known_hosts", "MINE",
+		mine, "OTHERS", others, "ME", me.Username, "AGENT", in("agent"), "REPO", in("hosts/repo.git"))
 	if text, _ := s.Try("Bash", host.Args{"command": replace.Replace("@S -p MINE ME@localhost echo logged-in")}); strings.Contains(text, "logged-in") {
 		t.Errorf("a host that is not known: %s", text)
 	}
@@ -98,9 +99,11 @@ func TestAttackCredentialsSSH(t *testing.T) {
 		{`cat ~/.ssh/known_hosts; python3 -c 'import os; open(os.path.expanduser("~/.ssh/known_" + "hosts"), "a")' || echo denied`, "denied"},
 		{`rm -f "$SSH_AUTH_SOCK"; mv "$SSH_AUTH_SOCK" x || echo denied; @S -p MINE ME@localhost echo logged-in`, "logged-in"},
 	} {
-		command := strings.ReplaceAll(replace.Replace(row.command), "KEY", strings.TrimSpace(host.Get(t, in(".ssh/id_ed25519.pub"))))
+		command := strings.ReplaceAll(replace.Replace(row.command), "KEY",
+			strings.TrimSpace(host.Get(t, in(".ssh/id_ed25519.pub"))))
 		text, _ := s.Try("Bash", host.Args{"command": command})
-		for _, bad := range []string{"PRIVATE KEY", "signed\n", "listed", "ED25519) ", "[localhost]:" + others, "other.example"} {
+		for _, bad := range []string{"PRIVATE KEY", "signed\n", "listed", "ED25519) ", "[localhost]:" + others,
+			"other.example"} {
 			if strings.Contains(text, bad) && !strings.Contains(command, "StrictHostKeyChecking") {
 				t.Errorf("%s: %q is in\n%s", command, bad, text)
 			}
@@ -111,7 +114,8 @@ func TestAttackCredentialsSSH(t *testing.T) {
 	}
 	s.End()
 	audit := host.Get(t, filepath.Join(g.Home, "audit.jsonl"))
-	for _, want := range []string{"send an SSH login as " + me.Username + " to localhost:" + mine, "tried to log in at a host"} {
+	for _, want := range []string{"send an SSH login as " + me.Username + " to localhost:" + mine,
+		"tried to log in at a host"} {
 		if !strings.Contains(audit, want) {
 			t.Errorf("the audit log does not have %q:\n%s", want, audit)
 		}
@@ -119,7 +123,8 @@ func TestAttackCredentialsSSH(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "toolhost-ssh-*")); len(left) > 0 {
 		t.Errorf("the sandbox has left %q", left)
 	}
-	host.MustWrite(t, filepath.Join(g.Project, ".toolhost/toolhost.json"), fmt.Sprintf(`{"sandbox": {"credentials": {"sshAgent": ["%s@localhost:%s"]}}}`, me.Username, others))
+	host.MustWrite(t, filepath.Join(g.Project, ".toolhost/toolhost.json"),
+		fmt.Sprintf(`{"sandbox": {"credentials": {"sshAgent": ["%s@localhost:%s"]}}}`, me.Username, others))
 	s = g.start("--trust-workspace")
 	if text, _ := s.Try("Bash", host.Args{"command": replace.Replace(`@S -p OTHERS -o StrictHostKeyChecking=no ME@localhost echo logged-in`)}); strings.Contains(text, "logged-in") {
 		t.Errorf("a workspace lets commands log in: %s", text)

@@ -21,7 +21,8 @@ func TestAttackEnvironment(t *testing.T) {
 		}
 		for _, era := range []client.Era{client.Modern, client.Legacy} {
 			t.Run(string(era)+" sandbox "+sandbox, func(t *testing.T) {
-				s := openShopWith(t, era, append(secretVariables, serviceVariables...), "--trust-workspace", "--settings", environmentSettings(t, sandbox))
+				s := openShopWith(t, era, append(secretVariables, serviceVariables...), "--trust-workspace",
+					"--settings", environmentSettings(t, sandbox))
 				for _, c := range []*client.Conn{s.h.Conn, s.enter("alice", "read,write,exec")} {
 					for _, command := range environmentAttacks {
 						if sandbox == "false" && strings.Contains(command, "/proc/") {
@@ -31,7 +32,8 @@ func TestAttackEnvironment(t *testing.T) {
 							t.Errorf("%s: %s", command, raw)
 						}
 					}
-					if raw := s.bash(c, `echo "passed:$MYAPP_NAME:$GOFLAGS:$LC_TIME"`, nil); !strings.Contains(raw, "passed:mine:-count=1:C") {
+					if raw := s.bash(c, `echo "passed:$MYAPP_NAME:$GOFLAGS:$LC_TIME"`, nil); !strings.Contains(raw,
+						"passed:mine:-count=1:C") {
 						t.Errorf("what is harmless or named by bash.env.pass does not arrive: %s", raw)
 					}
 				}

@@ -40,7 +40,8 @@ func TestAttackEnvironmentUnderLandlock(t *testing.T) {
 	g := host.NewGround(t)
 	ctx, cancel := host.Patient()
 	defer cancel()
-	h, err := host.StartHostAs(ctx, host.WithoutNamespaces(t), host.HTTPModern, g.WS, append(host.CleanEnv(g.Home), secretVariables...), "--allow", "Bash")
+	h, err := host.StartHostAs(ctx, host.WithoutNamespaces(t), host.HTTPModern, g.WS,
+		append(host.CleanEnv(g.Home), secretVariables...), "--allow", "Bash")
 	host.Must(t, err)
 	defer h.Stop()
 	for _, command := range environmentAttacks {
@@ -59,10 +60,12 @@ func TestEnvironmentOverStdio(t *testing.T) {
 	g := host.NewGround(t)
 	host.Must(t, os.MkdirAll(filepath.Join(g.Home, ".claude"), 0o755))
 	host.Must(t, os.WriteFile(filepath.Join(g.Home, ".claude/settings.json"),
-		[]byte(`{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"env > `+filepath.Join(g.Home, "hooked")+`"}]}]}}`), 0o644))
+		[]byte(`{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"env > `+filepath.Join(g.Home, "hooked")+
+			`"}]}]}}`), 0o644))
 	ctx, cancel := host.Patient()
 	defer cancel()
-	h, err := host.StartHost(ctx, host.StdioModern, g.WS, append(host.CleanEnv(g.Home), append(serviceVariables, "GH_TOKEN=mine")...), "--allow", "Bash")
+	h, err := host.StartHost(ctx, host.StdioModern, g.WS,
+		append(host.CleanEnv(g.Home), append(serviceVariables, "GH_TOKEN=mine")...), "--allow", "Bash")
 	host.Must(t, err)
 	defer h.Stop()
 	r, err := h.Call(ctx, "Bash", `{"command":"env"}`)
@@ -84,7 +87,8 @@ func TestEnvironmentOverStdio(t *testing.T) {
 // TestWorkspacePassesNoVariables lets a workspace, although it is trusted, name variables to pass.
 func TestWorkspacePassesNoVariables(t *testing.T) {
 	s := openShopWith(t, client.Modern, secretVariables, "--trust-workspace")
-	for _, file := range []string{".claude/settings.json", ".claude/settings.local.json", ".toolhost/toolhost.json", ".toolhost/toolhost.local.json"} {
+	for _, file := range []string{".claude/settings.json", ".claude/settings.local.json", ".toolhost/toolhost.json",
+		".toolhost/toolhost.local.json"} {
 		host.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.ws, file)), 0o755))
 		host.Must(t, os.WriteFile(filepath.Join(s.ws, file), []byte(`{"bash":{"env":{"pass":["*"]}}}`), 0o644))
 	}
@@ -94,7 +98,8 @@ func TestWorkspacePassesNoVariables(t *testing.T) {
 	host.Must(t, s.h.Stop())
 	ctx, cancel := host.Patient()
 	defer cancel()
-	h, err := host.StartHost(ctx, host.HTTPModern, s.ws, append(s.env, secretVariables...), "--allow", "Bash", "--trust-workspace")
+	h, err := host.StartHost(ctx, host.HTTPModern, s.ws, append(s.env, secretVariables...), "--allow", "Bash",
+		"--trust-workspace")
 	host.Must(t, err)
 	s.h = h
 	if raw := s.bash(h.Conn, "env", nil); strings.Contains(raw, secretMark) {
@@ -107,7 +112,8 @@ func TestTokenNotInLog(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--console"}, {"--log-level", "debug"}} {
 		g := host.NewGround(t)
 		s := g.Serve(nil, nil, append([]string{"--listen", "127.0.0.1:0"}, flags...)...)
-		if s.End(); strings.Contains(s.Stderr.String(), s.Token) || !strings.Contains(s.Stderr.String(), "show it with: cat '") {
+		if s.End(); strings.Contains(s.Stderr.String(), s.Token) ||
+			!strings.Contains(s.Stderr.String(), "show it with: cat '") {
 			t.Errorf("%v: %s", flags, s.Stderr)
 		}
 	}

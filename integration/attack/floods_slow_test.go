@@ -64,7 +64,8 @@ func TestAttackFloods(t *testing.T) {
 	bob := s.enter("bob", "read,write,exec")
 	works := func(when string) {
 		t.Helper()
-		if raw, r := s.call(bob, "Read", object{"file_path": "shared.txt"}, nil); r.IsError || !strings.Contains(raw, "shared") {
+		if raw, r := s.call(bob, "Read", object{"file_path": "shared.txt"}, nil); r.IsError ||
+			!strings.Contains(raw, "shared") {
 			t.Errorf("%s: another caller is refused: %s", when, raw)
 		}
 	}

@@ -111,7 +111,8 @@ func (w *wild) spelt(f *wildFile) string {
 func (w *wild) ownCall(f *wildFile) wildStep {
 	name := w.spelt(f)
 	dir := pick(w.rand, []string{filepath.Dir(name), w.roots[0], filepath.Dir(f.path), pick(w.rand, w.dirs)})
-	glob := pick(w.rand, []string{"**/*", "*", "**/.*", "**/*" + filepath.Ext(name), "**/*zq*", filepath.Base(name), f.path, "**/" + filepath.Base(f.path) + "*", "{,.}*", "**"})
+	glob := pick(w.rand, []string{"**/*", "*", "**/.*", "**/*" + filepath.Ext(name), "**/*zq*", filepath.Base(name),
+		f.path, "**/" + filepath.Base(f.path) + "*", "{,.}*", "**"})
 	switch w.rand.IntN(9) {
 	case 0, 1:
 		args := map[string]any{"file_path": name}
@@ -126,7 +127,8 @@ func (w *wild) ownCall(f *wildFile) wildStep {
 	case 4:
 		return wildCall("Edit", map[string]any{"file_path": name, "old_string": pick(w.rand, []string{"first line", "last line\n", "", "\n"}), "new_string": "changed", "replace_all": w.oneIn(2)})
 	case 5:
-		return wildCall("Write", map[string]any{"file_path": pick(w.rand, []string{name, name + "/x", dir + "/new"}), "content": "written\n"})
+		return wildCall("Write", map[string]any{"file_path": pick(w.rand, []string{name, name + "/x", dir + "/new"}),
+			"content": "written\n"})
 	case 6:
 		return wildCall("NotebookEdit", map[string]any{"notebook_path": name, "new_source": "x", "edit_mode": "insert"})
 	}
@@ -191,7 +193,8 @@ func (w *wild) replace(f *wildFile, canary string) {
 }
 
 func (w *wild) tighten(f *wildFile, canary string) wildStep {
-	rule := wildRule{list: "deny", tool: "Read", pattern: "/" + quotedPath(f.path), source: filepath.Join(w.home, ".claude", "settings.json")}
+	rule := wildRule{list: "deny", tool: "Read", pattern: "/" + quotedPath(f.path),
+		source: filepath.Join(w.home, ".claude", "settings.json")}
 	return wildStep{says: "denies " + f.path, ruled: f.path, outside: func() {
 		if f.info, _ = os.Lstat(f.path); f.info == nil || !f.info.Mode().IsRegular() {
 			return // an attack has moved it, or what it is in
@@ -226,7 +229,8 @@ func (w *wild) swapped() []wildStep {
 			wildCall("Grep", map[string]any{"pattern": ".", "path": link, "output_mode": "content"}),
 			wildCall("Write", map[string]any{"file_path": name, "content": "swapped\n"}),
 			wildCall("Edit", map[string]any{"file_path": name, "old_string": "first line", "new_string": "swapped"}),
-			wildCall("Bash", map[string]any{"command": "cat " + shellWord(name) + "; echo x >> " + shellWord(name), "timeout": 4000}),
+			wildCall("Bash", map[string]any{"command": "cat " + shellWord(name) + "; echo x >> " + shellWord(name),
+				"timeout": 4000}),
 		})
 		step.beside = true
 		steps = append(steps, step)
@@ -250,13 +254,15 @@ func (w *wild) benign() []wildStep {
 		add(f.canary, "Grep", map[string]any{"pattern": wildCanary, "path": f.path, "output_mode": "content"})
 		if w.kind.runs {
 			add(f.canary, "Bash", map[string]any{"command": "cat -- " + shellWord(f.path)})
-			add(f.canary, "Bash", map[string]any{"command": "cd -- " + shellWord(filepath.Dir(f.path)) + " && grep -n . ./" + shellWord(filepath.Base(f.path))})
+			add(f.canary, "Bash", map[string]any{"command": "cd -- " + shellWord(filepath.Dir(f.path)) +
+				" && grep -n . ./" + shellWord(filepath.Base(f.path))})
 		}
 		if w.kind.edits {
 			add("", "Edit", map[string]any{"file_path": f.path, "old_string": "first line", "new_string": "1st line"})
 		}
 		if w.kind.runs && w.kind.edits {
-			add("", "Bash", map[string]any{"command": "cp -- " + shellWord(f.path) + " \"$TMPDIR/c\" && echo more >> " + shellWord(f.path)})
+			add("", "Bash", map[string]any{"command": "cp -- " + shellWord(f.path) + " \"$TMPDIR/c\" && echo more >> " +
+				shellWord(f.path)})
 		}
 	}
 	return steps

@@ -43,7 +43,8 @@ var wildWriters = []string{
 }
 
 // wildPosts are what a reader's output may go through.
-var wildPosts = []string{"", "", "", "", " | base64 -w0", " | xxd -p", " | rev", " | gzip -c | base64 -w0", " | tr a-zA-Z n-za-mN-ZA-M", " > N.out; cat N.out", " | tee N.out", " | od -An -c", " 2>&1", " | head -c 4000", " > \"$TMPDIR/o\"; cat \"$TMPDIR/o\"", " | cat -A"}
+var wildPosts = []string{"", "", "", "", " | base64 -w0", " | xxd -p", " | rev", " | gzip -c | base64 -w0",
+	" | tr a-zA-Z n-za-mN-ZA-M", " > N.out; cat N.out", " | tee N.out", " | od -An -c", " 2>&1", " | head -c 4000", " > \"$TMPDIR/o\"; cat \"$TMPDIR/o\"", " | cat -A"}
 
 // command is one against the target, or several.
 func (w *wild) command() string {
@@ -80,7 +81,8 @@ func (w *wild) filled(text string, f *wildFile) string {
 		glob = "*" + shellWord(base[len(base)/2:])
 	}
 	values := map[byte]string{
-		'F': shellWord(dir + "/" + base), 'D': shellWord(dir), 'P': shellWord(filepath.Dir(dir)), 'B': shellWord(base), 'G': glob, 'R': shellWord(w.roots[0]), 'L': shellWord(link),
+		'F': shellWord(dir + "/" + base), 'D': shellWord(dir), 'P': shellWord(filepath.Dir(dir)), 'B': shellWord(base),
+		'G': glob, 'R': shellWord(w.roots[0]), 'L': shellWord(link),
 		'N': shellWord(filepath.Join(w.roots[0], fmt.Sprintf("n%d", w.rand.IntN(40)))),
 	}
 	var b strings.Builder
@@ -100,5 +102,6 @@ func (w *wild) filled(text string, f *wildFile) string {
 }
 
 func isWordByte(c byte) bool {
-	return c == '_' || c == '-' || c == '$' || c == '%' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+	return c == '_' || c == '-' || c == '$' || c == '%' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' ||
+		'0' <= c && c <= '9'
 }

@@ -58,8 +58,10 @@ const wildCanary = "CANARYWILD"
 
 // Parts of names. Each has a meaning to somebody: to a shell, to patterns, to git, to options, to us.
 var (
-	wildDirs  = []string{"a", "src", "b c", "-d", "x[1]", "ü", "u\u0308", ".hid", "n*m", "q?", `back\sl`, "$HOMES", "{p,q}", "!neg", "#h", "new\nline", "SRC", "~", ".git", ".claude", "node_modules", "'q\"", "tail ", "e(f)"}
-	wildHeads = []string{"", "", "", "-", ".", "[", "*", "é", "A", " ", "!", "#", "$(x)", "a;b", "\\", "e\u0301", "~", "%s"}
+	wildDirs = []string{"a", "src", "b c", "-d", "x[1]", "ü", "u\u0308", ".hid", "n*m", "q?", `back\sl`, "$HOMES",
+		"{p,q}", "!neg", "#h", "new\nline", "SRC", "~", ".git", ".claude", "node_modules", "'q\"", "tail ", "e(f)"}
+	wildHeads = []string{"", "", "", "-", ".", "[", "*", "é", "A", " ", "!", "#", "$(x)", "a;b", "\\",
+		"e\u0301", "~", "%s"}
 	wildTails = []string{".key", ".txt", ".KEY", ".env", ".go", "", ".tar.gz", " ", "]", ".md", ".json"}
 	wildTops  = []string{"ws", "w s", "w[s]", "wé", "-ws", "w*", "ws{a,b}", "#ws"}
 )
@@ -77,7 +79,8 @@ func newWild(t *testing.T, seed uint64, kind wildKind) *wild {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { removeWild(t, top) })
-	w := &wild{t: t, rand: rand.New(rand.NewPCG(seed, 7)), kind: kind, top: top, home: filepath.Join(top, "home"), byName: map[string]*wildFile{}}
+	w := &wild{t: t, rand: rand.New(rand.NewPCG(seed, 7)), kind: kind, top: top, home: filepath.Join(top, "home"),
+		byName: map[string]*wildFile{}}
 	w.makeDirs()
 	for range 14 + w.rand.IntN(12) {
 		w.makeFile(pick(w.rand, w.dirs), wildHeads, wildTails)
@@ -201,7 +204,8 @@ func (w *wild) makeGit() {
 	}
 	git := func(args ...string) {
 		cmd := exec.Command("git", args...)
-		cmd.Dir, cmd.Env = w.roots[0], append(host.CleanEnv(w.home), "GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@e", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@e")
+		cmd.Dir, cmd.Env = w.roots[0], append(host.CleanEnv(w.home), "GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@e",
+			"GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@e")
 		_ = cmd.Run() // a name that git does not take is not in the repository
 	}
 	git("init", "-q")

@@ -86,7 +86,8 @@ func (w *wild) named(text, args string) string {
 		told := func(id string) bool { // a rule that asks is named, and tells what it is about
 			return strings.Contains(args, id) || slices.ContainsFunc(w.rules, func(r wildRule) bool { return strings.Contains(r.pattern, id) })
 		}
-		if id := regexp.MustCompile(`zq\d+`).FindString(filepath.Base(f.path)); id != "" && strings.Contains(text, id) && !told(id) {
+		if id := regexp.MustCompile(`zq\d+`).FindString(filepath.Base(f.path)); id != "" &&
+			strings.Contains(text, id) && !told(id) {
 			return f.path
 		}
 	}
@@ -123,7 +124,8 @@ func (w *wild) look() []string {
 		}
 		return nil
 	})
-	if text, err := os.ReadFile(filepath.Join(w.top, "outside", "o.txt")); err != nil || !strings.HasPrefix(string(text), "outside\n"+wildCanary) || len(text) > 60 {
+	if text, err := os.ReadFile(filepath.Join(w.top, "outside", "o.txt")); err != nil ||
+		!strings.HasPrefix(string(text), "outside\n"+wildCanary) || len(text) > 60 {
 		wrong = append(wrong, fmt.Sprintf("what is outside of the roots was changed: %q %v", text, err))
 	}
 	return wrong

@@ -32,9 +32,11 @@ var wildReads = []string{"Read", "Read", "Read", "Grep", "Glob"}
 
 func (w *wild) makeRules() {
 	type place struct{ source, root string }
-	places := []place{{"--deny", ""}, {"--deny", ""}, {filepath.Join(w.top, "more.json"), ""}, {filepath.Join(w.home, ".claude", "settings.json"), ""}}
+	places := []place{{"--deny", ""}, {"--deny", ""}, {filepath.Join(w.top, "more.json"), ""},
+		{filepath.Join(w.home, ".claude", "settings.json"), ""}}
 	for _, root := range w.roots {
-		places = append(places, place{filepath.Join(root, ".claude", "settings.json"), root}, place{filepath.Join(root, ".toolhost", "toolhost.json"), root})
+		places = append(places, place{filepath.Join(root, ".claude", "settings.json"), root},
+			place{filepath.Join(root, ".toolhost", "toolhost.json"), root})
 	}
 	for range 2 + w.rand.IntN(6) {
 		at := pick(w.rand, places)
@@ -149,7 +151,8 @@ func (w *wild) pattern(base string) string {
 func quotedPattern(name string) string {
 	var b strings.Builder
 	for i, c := range []byte(name) {
-		if strings.IndexByte(`*?[]\{}`, c) >= 0 || i == 0 && strings.IndexByte("!#", c) >= 0 || i == len(name)-1 && c == ' ' {
+		if strings.IndexByte(`*?[]\{}`, c) >= 0 || i == 0 && strings.IndexByte("!#", c) >= 0 ||
+			i == len(name)-1 && c == ' ' {
 			b.WriteByte('\\')
 		}
 		b.WriteByte(c)
@@ -230,7 +233,8 @@ func (w *wild) namesOf(f *wildFile) []string {
 				to = filepath.Join(filepath.Dir(l.path), to)
 			}
 			for _, name := range names {
-				if rest, ok := strings.CutPrefix(name, to); ok && (rest == "" || rest[0] == '/') && !slices.Contains(names, l.path+rest) && len(names) < 200 {
+				if rest, ok := strings.CutPrefix(name, to); ok && (rest == "" || rest[0] == '/') &&
+					!slices.Contains(names, l.path+rest) && len(names) < 200 {
 					names = append(names, l.path+rest)
 				}
 			}
@@ -281,7 +285,8 @@ func (w *wild) checkIgnore(patterns, names []string, form func(string) string, t
 	}
 	list := filepath.Join(w.shadow(), ".git", "list")
 	w.put(list, strings.Join(patterns, "\n")+"\n")
-	out := w.run(w.shadow(), &in, "-c", "core.excludesFile="+list, "-c", "core.ignorecase=false", "check-ignore", "--no-index", "-z", "--stdin")
+	out := w.run(w.shadow(), &in, "-c", "core.excludesFile="+list, "-c", "core.ignorecase=false", "check-ignore",
+		"--no-index", "-z", "--stdin")
 	for _, key := range strings.Split(out, "\x00") {
 		for _, name := range back[key] {
 			to[name] = true

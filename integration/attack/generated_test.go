@@ -130,7 +130,8 @@ func attackWild(t *testing.T, seed uint64, kind wildKind) int {
 	if len(wrong) == 0 {
 		return total
 	}
-	t.Errorf("seed %d, %s:\n  %s\nrules: %v\nsteps that are enough for the first:\n%s", seed, kind.name, strings.Join(wrong, "\n  "), w.rules,
+	t.Errorf("seed %d, %s:\n  %s\nrules: %v\nsteps that are enough for the first:\n%s", seed, kind.name,
+		strings.Join(wrong, "\n  "), w.rules,
 		strings.Join(shrunk(t, seed, kind, total, wrong[0]), "\n"))
 	return total
 }
@@ -171,7 +172,8 @@ func shrunk(t *testing.T, seed uint64, kind wildKind, total int, wrong string) [
 // sortOf is what two problems have in common that have one cause, as far as it can be told without the paths in them.
 func sortOf(wrong string) string {
 	first, answer, _ := strings.Cut(wrong, "\n")
-	for _, words := range []string{"needlessly refused", "is shown by", "is told by", "no answer", "did not end", "logged", "what only", "is gone", "holds", "is another", "has the mode", "has another", "cannot be read"} {
+	for _, words := range []string{"needlessly refused", "is shown by", "is told by", "no answer", "did not end",
+		"logged", "what only", "is gone", "holds", "is another", "has the mode", "has another", "cannot be read"} {
 		if !strings.Contains(first, words) {
 			continue
 		}
@@ -241,7 +243,8 @@ func (w *wild) giveTo(t *testing.T) {
 		}
 		return os.Lchown(path, w.kind.user, w.kind.user)
 	})
-	for dir := filepath.Dir(w.top); err == nil && dir != filepath.Clean(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(w.top); err == nil && dir != filepath.Clean(os.TempDir()) &&
+		dir != "/"; dir = filepath.Dir(dir) {
 		err = os.Chmod(dir, 0o755)
 	}
 	if err != nil {

@@ -269,7 +269,8 @@ func (g *gitWorld) ran() (marks []string) {
 func (g *gitWorld) giveTo(t *testing.T) {
 	t.Helper()
 	if g.user != 0 {
-		w := &world{root: g.root, ws: g.ws, home: filepath.Join(g.root, "home"), state: filepath.Join(g.root, "home", "state", "toolhost")}
+		w := &world{root: g.root, ws: g.ws, home: filepath.Join(g.root, "home"),
+			state: filepath.Join(g.root, "home", "state", "toolhost")}
 		w.giveTo(t, g.user)
 	}
 }
@@ -278,7 +279,8 @@ func (g *gitWorld) host(t *testing.T, file string, more ...string) *host.Host {
 	t.Helper()
 	ctx, cancel := host.Patient()
 	defer cancel()
-	h, err := host.StartHostAs(ctx, (&world{user: g.user}).as, host.StdioModern, g.ws, append(g.env(), more...), "--settings", file)
+	h, err := host.StartHostAs(ctx, (&world{user: g.user}).as, host.StdioModern, g.ws, append(g.env(), more...),
+		"--settings", file)
 	host.Must(t, err)
 	return h
 }

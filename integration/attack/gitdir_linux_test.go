@@ -102,7 +102,8 @@ func TestGitConfigLeft(t *testing.T) {
 	s := g.start(t)
 	r := s.MustCall("Bash", host.Args{"command": "set -e; git config filter.x.clean cat; git config filter.x.smudge cat; git config filter.x.required true; git config merge.x.name x; git config merge.x.driver true; " +
 		"echo '* filter=x merge=x' > .gitattributes; git add .gitattributes; git commit -q -m attributes; git remote add up https://u:secret@example.org/x.git"})
-	if !strings.Contains(r, `the remote \"up\"`) && !strings.Contains(r, `the remote "up"`) || strings.Contains(r, "secret") || !strings.Contains(r, "filter.x.required") {
+	if !strings.Contains(r, `the remote \"up\"`) && !strings.Contains(r, `the remote "up"`) ||
+		strings.Contains(r, "secret") || !strings.Contains(r, "filter.x.required") {
 		t.Errorf("the result says %s", r)
 	}
 	if r := s.MustCall("Bash", host.Args{"command": "true"}); strings.Contains(r, "remote") {

@@ -18,7 +18,8 @@ func TestHowRulesAreHeld(t *testing.T) {
 	if plain, _ := host.Doctor(t, home); len(host.About(plain, "exec gate")) != 0 {
 		t.Errorf("without rules on commands the doctor tells of the gate: %+v", host.About(plain, "exec gate"))
 	}
-	out, code := host.RunCommand(t, home, "rules", "--json", "--deny", "Bash(rm:*)", "--deny", "Bash(cd:*)", "--deny", "Bash(kill:*)", "--deny", "Read(.env)", "--deny", "Write", "--allow", "Bash(make:*)")
+	out, code := host.RunCommand(t, home, "rules", "--json", "--deny", "Bash(rm:*)", "--deny", "Bash(cd:*)", "--deny",
+		"Bash(kill:*)", "--deny", "Read(.env)", "--deny", "Write", "--allow", "Bash(make:*)")
 	var list struct {
 		Rules    []struct{ Rule, Held string }
 		Warnings []string
@@ -33,7 +34,8 @@ func TestHowRulesAreHeld(t *testing.T) {
 	if host.Contained(t) {
 		files = "kernel"
 	}
-	want := map[string]string{"Bash(rm:*)": commands, "Bash(cd:*)": "text", "Bash(kill:*)": commands, "Read(.env)": files, "Write": "host", "Bash(make:*)": ""}
+	want := map[string]string{"Bash(rm:*)": commands, "Bash(cd:*)": "text", "Bash(kill:*)": commands,
+		"Read(.env)": files, "Write": "host", "Bash(make:*)": ""}
 	for _, r := range list.Rules {
 		if held, known := want[r.Rule]; known && held != r.Held {
 			t.Errorf("%s is held by %q, want %q", r.Rule, r.Held, held)
@@ -48,7 +50,8 @@ func TestHowRulesAreHeld(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &verdict); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if late && (verdict.Action != "allow" || verdict.Held != "when programs start") || !late && verdict.Action != "ask" {
+	if late && (verdict.Action != "allow" || verdict.Held != "when programs start") || !late &&
+		verdict.Action != "ask" {
 		t.Errorf("$X y: %+v", verdict)
 	}
 }

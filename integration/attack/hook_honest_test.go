@@ -116,12 +116,14 @@ func TestHonestHooks(t *testing.T) {
 			t.Errorf("%s: the call is not refused: %s", command, said.text)
 		}
 	}
-	if said := h.call(t, "Write", `{"file_path":"effect.txt","content":"x\n"}`, "effect"); !said.ok || strings.Contains(said.text, "failed") {
+	if said := h.call(t, "Write", `{"file_path":"effect.txt","content":"x\n"}`, "effect"); !said.ok ||
+		strings.Contains(said.text, "failed") {
 		t.Errorf("a call that no hook refuses: %s", said.text)
 	}
 	for _, hook := range acting {
 		host.Eventually(t, func() string {
-			if got, err := os.ReadFile(filepath.Join(w.root, hook.file)); err != nil || !strings.Contains(string(got), hook.text) {
+			if got, err := os.ReadFile(filepath.Join(w.root, hook.file)); err != nil ||
+				!strings.Contains(string(got), hook.text) {
 				return fmt.Sprintf("%s left %q, %v in %s", hook.command, got, err, hook.file)
 			}
 			return ""

@@ -49,7 +49,8 @@ func TestAttackHookFile(t *testing.T) {
 			if hook.args == "" {
 				hook.args = "null"
 			}
-			text := fmt.Sprintf(`{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":%s,"args":%s}]}]}}`, quoted(t, hook.command), hook.args)
+			text := fmt.Sprintf(`{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":%s,"args":%s}]}]}}`,
+				quoted(t, hook.command), hook.args)
 			if hook.args == "null" {
 				text = strings.Replace(text, `,"args":null`, "", 1)
 			}
@@ -82,7 +83,8 @@ func TestAttackHookFile(t *testing.T) {
 					t.Fatalf("%s %s made the hook run something else: %s", call[0], call[1], said.text)
 				}
 			}
-			if now, err := os.ReadFile(filepath.Join(w.ws, hook.file)); was[hook.file] != "" && (err != nil || string(now) != was[hook.file]) {
+			if now, err := os.ReadFile(filepath.Join(w.ws, hook.file)); was[hook.file] != "" &&
+				(err != nil || string(now) != was[hook.file]) {
 				t.Errorf("%s holds %q, %v", hook.file, now, err)
 			}
 			if said := h.call(t, "Write", `{"file_path":"tools/README","content":"x"}`, "beside"); !said.ok {

@@ -29,7 +29,8 @@ func TestAttackHookProcess(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			host.Must(t, os.MkdirAll(filepath.Join(w.ws, ".claude/hooks"), 0o755))
-			for name, text := range map[string]string{".claude/hooks/guard.sh": guard, ".claude/hooks/lib.sh": lib, "Makefile": "SHELL=/bin/bash\n" + tt.makefile, "task.sh": tt.task} {
+			for name, text := range map[string]string{".claude/hooks/guard.sh": guard, ".claude/hooks/lib.sh": lib,
+				"Makefile": "SHELL=/bin/bash\n" + tt.makefile, "task.sh": tt.task} {
 				host.Must(t, os.WriteFile(filepath.Join(w.ws, name), []byte(text), 0o755))
 			}
 			rules := filepath.Join(w.root, "hooks.json")
@@ -45,7 +46,8 @@ func TestAttackHookProcess(t *testing.T) {
 				t.Error("nothing attacked it")
 			}
 			for name, text := range map[string]string{"guard.sh": guard, "lib.sh": lib} {
-				if now, err := os.ReadFile(filepath.Join(w.ws, ".claude/hooks", name)); err != nil || string(now) != text {
+				if now, err := os.ReadFile(filepath.Join(w.ws, ".claude/hooks", name)); err != nil ||
+					string(now) != text {
 					t.Errorf("%s is now %q, %v", name, now, err)
 				}
 			}

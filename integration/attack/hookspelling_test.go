@@ -66,7 +66,8 @@ func attackHookSpellings(t *testing.T, w *world, user, step int) {
 	for i, spelling := range spellings {
 		dir := fmt.Sprintf("d%d", i+1)
 		host.Must(t, os.MkdirAll(filepath.Join(w.ws, dir), 0o755))
-		for name, text := range map[string]string{"guard": "#!/bin/sh\nexit 0\n", "main": "#!/bin/sh\n. \"$(dirname \"$0\")/lib.sh\"\n", "lib.sh": "true\n", "guard.py": "\n"} {
+		for name, text := range map[string]string{"guard": "#!/bin/sh\nexit 0\n",
+			"main": "#!/bin/sh\n. \"$(dirname \"$0\")/lib.sh\"\n", "lib.sh": "true\n", "guard.py": "\n"} {
 			host.Must(t, os.WriteFile(filepath.Join(w.ws, dir, name), []byte(text), 0o755))
 		}
 		hooks = append(hooks, fmt.Sprintf(`{"type":"command","timeout":20,"contained":%v,"command":%s}`, i < len(spellings)-len(heldHooks)/step, quoted(t, strings.NewReplacer("tools", dir, "~/g", "~/g"+dir).Replace(spelling))))
@@ -83,7 +84,8 @@ func attackHookSpellings(t *testing.T, w *world, user, step int) {
 	for i := range spellings {
 		evil := fmt.Sprintf("#!/bin/sh\ntouch %s/%d\n", escaped, i+1)
 		for _, name := range []string{"guard", "lib.sh", "late"} {
-			h.call(t, "Write", fmt.Sprintf(`{"file_path":"d%d/%s","content":%s}`, i+1, name, quoted(t, evil)), fmt.Sprint(i, name))
+			h.call(t, "Write", fmt.Sprintf(`{"file_path":"d%d/%s","content":%s}`, i+1, name, quoted(t, evil)),
+				fmt.Sprint(i, name))
 		}
 	}
 	h.call(t, "Bash", `{"command":"for d in d*; do mv $d old-$d && cp -r old-$d $d; done 2>/dev/null; bash rewrite.sh 2>/dev/null; true"}`, "rename")

@@ -25,7 +25,8 @@ func TestAttackHookMade(t *testing.T) {
 		{"notify", "mkdir -p bin; printf '#!/bin/sh\\ntouch %s\\n' >bin/notify; chmod +x bin/notify", "bin/notify"},
 	} {
 		for _, contained := range []bool{true, false} {
-			t.Run(fmt.Sprint(filepath.Base(tt.hook), " ", contained), func(t *testing.T) { attackHookMade(t, tt.hook, contained, tt.command, tt.made) })
+			t.Run(fmt.Sprint(filepath.Base(tt.hook), " ", contained),
+				func(t *testing.T) { attackHookMade(t, tt.hook, contained, tt.command, tt.made) })
 		}
 	}
 }

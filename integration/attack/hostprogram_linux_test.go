@@ -134,9 +134,11 @@ func attackHostPrograms(t *testing.T, p plantedPath, late bool) {
 	if p.home {
 		root = w.home
 	}
-	h := w.hostWith(t, p.path(w)+":"+dir+":"+os.Getenv("PATH"), "--root", root, "--settings", rules, "--mcp-config", servers, "--with", "EnterWorktree,ExitWorktree")
+	h := w.hostWith(t, p.path(w)+":"+dir+":"+os.Getenv("PATH"), "--root", root, "--settings", rules, "--mcp-config",
+		servers, "--with", "EnterWorktree,ExitWorktree")
 	if late {
-		if said := h.call(t, "Bash", `{"command":`+quoted(t, p.plant(w))+`}`, "plant"); !said.ok || !exists(filepath.Join(w.root, p.dir, "git")) {
+		if said := h.call(t, "Bash", `{"command":`+quoted(t, p.plant(w))+`}`, "plant"); !said.ok ||
+			!exists(filepath.Join(w.root, p.dir, "git")) {
 			t.Fatalf("nothing was planted: %s", said.text)
 		}
 	}
@@ -182,10 +184,12 @@ func TestAttackRunPrograms(t *testing.T) {
 		out, _ := cmd.CombinedOutput()
 		return string(out), cmd.ProcessState.ExitCode()
 	}
-	if out, code := run("try", "--discard", "--", "/bin/sh", "-c", "echo x >> kept.txt"); code != 0 || !strings.Contains(out, "+x") {
+	if out, code := run("try", "--discard", "--", "/bin/sh", "-c", "echo x >> kept.txt"); code != 0 ||
+		!strings.Contains(out, "+x") {
 		t.Errorf("try: exit code %d\n%s", code, out)
 	}
-	out, code := run("run", "--allow-host", "open.example.com", "--", "/bin/sh", "-c", "xdg-open https://open.example.com/x")
+	out, code := run("run", "--allow-host", "open.example.com", "--", "/bin/sh", "-c",
+		"xdg-open https://open.example.com/x")
 	if code != 0 {
 		t.Errorf("run: exit code %d\n%s", code, out)
 	}
@@ -195,7 +199,8 @@ func TestAttackRunPrograms(t *testing.T) {
 		}
 		return ""
 	})
-	if out, code := run("run", "--weaker", "--", "tool"); code != 127 || !strings.Contains(out, ".venv/bin/tool") || !strings.Contains(out, "by its path") {
+	if out, code := run("run", "--weaker", "--", "tool"); code != 127 || !strings.Contains(out, ".venv/bin/tool") ||
+		!strings.Contains(out, "by its path") {
 		t.Errorf("a program of the workspace: exit code %d\n%s", code, out)
 	}
 	if exists(p.Home + "/pwned") {
@@ -203,7 +208,8 @@ func TestAttackRunPrograms(t *testing.T) {
 		t.Errorf("the host ran what was planted:\n%s", raw)
 	}
 	host.Must(t, os.WriteFile(filepath.Join(p.Project, ".venv/bin/own"), []byte("#!/bin/sh\necho own agent\n"), 0o755))
-	if out, code := run("run", "--", "own"); code != 0 || !strings.Contains(out, "own agent") || !strings.Contains(out, "commands can write") {
+	if out, code := run("run", "--", "own"); code != 0 || !strings.Contains(out, "own agent") ||
+		!strings.Contains(out, "commands can write") {
 		t.Errorf("a program of the workspace in the sandbox: exit code %d\n%s", code, out)
 	}
 	if out, code := run("run", "--", ".venv/bin/own"); code != 0 || !strings.Contains(out, "own agent") {
@@ -222,7 +228,8 @@ func TestAttackProjectPrograms(t *testing.T) {
 	for _, name := range append(hostPrograms, "claude", "codex", "gemini") {
 		host.Must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho \"$0 $*\" >>"+w.root+"/pwned\n"), 0o755))
 	}
-	for _, args := range [][]string{{"install", "claude-code"}, {"verify", "claude-code"}, {"install", "codex"}, {"doctor"}, {"mcp", "list"}, {"try", "true"}} {
+	for _, args := range [][]string{{"install", "claude-code"}, {"verify", "claude-code"}, {"install", "codex"},
+		{"doctor"}, {"mcp", "list"}, {"try", "true"}} {
 		ctx, cancel := host.Patient()
 		cmd := exec.CommandContext(ctx, host.Binary, args...)
 		cmd.Dir, cmd.Env = deep, append(host.CleanEnv(w.home), "PATH="+bin+":"+os.Getenv("PATH"))

@@ -11,7 +11,8 @@ import (
 )
 
 // overHTTP are the classes whose rows are run over HTTP as well, in both eras.
-var overHTTP = []string{"symlinks", "spelling", "search parameters", "own rules", "sandbox opt-out", "grouping and substitution", "broken settings"}
+var overHTTP = []string{"symlinks", "spelling", "search parameters", "own rules", "sandbox opt-out",
+	"grouping and substitution", "broken settings"}
 
 // TestAttacksOverHTTP runs a part of the rows over HTTP.
 func TestAttacksOverHTTP(t *testing.T) {

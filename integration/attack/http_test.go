@@ -114,7 +114,8 @@ func TestAttackHTTP(t *testing.T) {
 			if allowed := resp.Header.Get("Access-Control-Allow-Origin"); allowed != "" {
 				t.Errorf("pages of %s may read the answer", allowed)
 			}
-			if strings.Contains(string(answer), h.Token) || tt.status != http.StatusOK && strings.Contains(string(answer), w.ws) {
+			if strings.Contains(string(answer), h.Token) || tt.status != http.StatusOK &&
+				strings.Contains(string(answer), w.ws) {
 				t.Errorf("the answer tells too much: %s", answer)
 			}
 			_, err = os.Lstat(filepath.Join(w.ws, "made"))

@@ -13,7 +13,8 @@ import (
 )
 
 // protectedFiles are what a workspace holds that commands must not change.
-var protectedFiles = map[string]string{".git/hooks/pre-commit": "#!/bin/sh\n", ".claude/settings.json": "{}", ".env": "SECRET=VALUE\n"}
+var protectedFiles = map[string]string{".git/hooks/pre-commit": "#!/bin/sh\n", ".claude/settings.json": "{}",
+	".env": "SECRET=VALUE\n"}
 
 // protectedWorkspace makes a workspace with them, in a directory that is not.
 func protectedWorkspace(t *testing.T) (dir, ws string) {
@@ -72,7 +73,8 @@ func TestLandlock(t *testing.T) {
 			dir, ws := protectedWorkspace(t)
 			ctx, cancel := context.WithTimeout(t.Context(), host.Patience)
 			defer cancel()
-			h, err := host.StartHostAs(ctx, as, host.Setting{Transport: tt.transport, Era: client.Modern}, ws, host.CleanEnv(filepath.Join(dir, "home")), tt.flags...)
+			h, err := host.StartHostAs(ctx, as, host.Setting{Transport: tt.transport, Era: client.Modern}, ws,
+				host.CleanEnv(filepath.Join(dir, "home")), tt.flags...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +85,8 @@ func TestLandlock(t *testing.T) {
 				}
 				if text := r.Text(); !strings.Contains(text, c[1]) || strings.Contains(text, c[2]) {
 					t.Errorf("%s: %q, want %q and not %q", c[0], text, c[1], c[2])
-				} else if first := i == 0 && tt.transport == "stdio" && !r.IsError; first && !strings.Contains(text, "cannot keep them from protected files") {
+				} else if first := i == 0 && tt.transport == "stdio" && !r.IsError; first &&
+					!strings.Contains(text, "cannot keep them from protected files") {
 					t.Errorf("what is not held is not said: %q", text)
 				}
 			}

@@ -66,7 +66,8 @@ func TestAttackLeases(t *testing.T) {
 			leaseFile(t, file, unix.F_WRLCK)
 			r, err := h.Call(ctx, tt.tool, strings.ReplaceAll(tt.args, "FILE", file))
 			host.Must(t, err)
-			if !strings.Contains(r.Text(), "holds a lease") || tt.tool != "Grep" && !strings.Contains(r.Text(), fmt.Sprintf("the process %d ", os.Getpid())) {
+			if !strings.Contains(r.Text(), "holds a lease") || tt.tool != "Grep" &&
+				!strings.Contains(r.Text(), fmt.Sprintf("the process %d ", os.Getpid())) {
 				t.Errorf("it does not say what holds the file: %s", r.Text())
 			}
 		})
@@ -85,8 +86,10 @@ func TestAttackLeases(t *testing.T) {
 		file := filepath.Join(g.WS, "shared.txt")
 		host.Must(t, os.WriteFile(file, []byte("old\n"), 0o644))
 		leaseFile(t, file, unix.F_RDLCK)
-		for _, call := range [][2]string{{"Read", `{"file_path":"shared.txt"}`}, {"Grep", `{"pattern":"old","path":"shared.txt"}`}} {
-			if r, err := h.Call(ctx, call[0], call[1]); err != nil || r.IsError || !strings.Contains(r.Text(), "shared.txt") && !strings.Contains(r.Text(), "old") {
+		for _, call := range [][2]string{{"Read", `{"file_path":"shared.txt"}`},
+			{"Grep", `{"pattern":"old","path":"shared.txt"}`}} {
+			if r, err := h.Call(ctx, call[0], call[1]); err != nil || r.IsError ||
+				!strings.Contains(r.Text(), "shared.txt") && !strings.Contains(r.Text(), "old") {
 				t.Errorf("%s: %v %s", call[0], err, r.Text())
 			}
 		}

@@ -27,7 +27,8 @@ func TestOwnLeases(t *testing.T) {
 		defer h.Stop()
 		all.Go(func() {
 			for i := range 30 {
-				for _, call := range [][2]string{{"Read", `{"file_path":"a.txt"}`}, {"Write", fmt.Sprintf(`{"file_path":"a.txt","content":"%d\n"}`, i)}, {"Grep", `{"pattern":"[0-9]"}`}} {
+				for _, call := range [][2]string{{"Read", `{"file_path":"a.txt"}`},
+					{"Write", fmt.Sprintf(`{"file_path":"a.txt","content":"%d\n"}`, i)}, {"Grep", `{"pattern":"[0-9]"}`}} {
 					if r, err := h.Call(ctx, call[0], call[1]); err != nil || strings.Contains(r.Text(), "lease") {
 						t.Errorf("%s: %v %s", call[0], err, r.Text())
 						return

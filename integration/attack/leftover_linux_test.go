@@ -47,10 +47,12 @@ func newLeftoverGround(t *testing.T, user int) *leftoverGround {
 func (g *leftoverGround) outside(dir, script string) (string, error) {
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Dir = dir
-	cmd.Env = append(host.CleanEnv(g.home), "GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@example.org", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@example.org",
+	cmd.Env = append(host.CleanEnv(g.home), "GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@example.org",
+		"GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@example.org",
 		"ADD="+g.add, "OPEN="+g.open, "EVIL=touch "+g.pwned)
 	if g.user != 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(g.user), Gid: uint32(g.user)}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(g.user),
+			Gid: uint32(g.user)}}
 	}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -75,10 +77,12 @@ func (g *leftoverGround) start(t *testing.T, flags ...string) *host.Session {
 		case g.as != nil:
 			g.as(cmd)
 		case g.user != 0:
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(g.user), Gid: uint32(g.user)}}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(g.user),
+				Gid: uint32(g.user)}}
 		}
 	}
-	h, err := host.StartHostAs(ctx, as, host.StdioModern, g.ws, host.CleanEnv(g.home), append([]string{"--root", g.ws, "--settings", g.settings}, flags...)...)
+	h, err := host.StartHostAs(ctx, as, host.StdioModern, g.ws, host.CleanEnv(g.home),
+		append([]string{"--root", g.ws, "--settings", g.settings}, flags...)...)
 	host.Must(t, err)
 	t.Cleanup(func() { _ = h.Cmd.Process.Kill() })
 	return &host.Session{Host: h, T: t, Ctx: ctx}

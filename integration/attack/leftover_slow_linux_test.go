@@ -65,7 +65,8 @@ func (g *leftoverGround) runs(look string) bool {
 		look = filepath.Join(g.ws, look)
 	}
 	os.Remove(g.pwned)
-	_, _ = g.outside(g.ws, "chmod u+rwx "+shellWord(look)+" "+shellWord(look+"/.git")+" "+shellWord(look+"/.git/hooks")+" 2>/dev/null; true")
+	_, _ = g.outside(g.ws, "chmod u+rwx "+shellWord(look)+" "+shellWord(look+"/.git")+" "+shellWord(look+"/.git/hooks")+
+		" 2>/dev/null; true")
 	_, _ = g.outside(look, "git status; git diff; git add -A; git commit -q --allow-empty -m x")
 	_, err := os.Lstat(g.pwned)
 	return err == nil
@@ -96,7 +97,8 @@ func TestAttackLeftover(t *testing.T) {
 	}
 	t.Run("control", func(t *testing.T) {
 		plantLeftovers(t, 0, 3, func(t *testing.T, g *leftoverGround, l leftover) {
-			if out, err := g.outside(g.ws, "mkdir -p .git/hooks; export TMPDIR="+shellWord(g.root)+"; "+l.script); err != nil || !g.runs(l.look) {
+			if out, err := g.outside(g.ws, "mkdir -p .git/hooks; export TMPDIR="+shellWord(g.root)+"; "+
+				l.script); err != nil || !g.runs(l.look) {
 				t.Errorf("git does not execute it: %v\n%s", err, out)
 			}
 		})
@@ -164,7 +166,8 @@ func leaveOverlapping(t *testing.T, g *leftoverGround, l leftover) {
 
 func leaveKilled(t *testing.T, g *leftoverGround, l leftover) {
 	s := g.start(t)
-	loop := "until [ -e stop ]; do\n" + l.script + "\n: > planted; rm -rf n x y z m store wt hh inc evil h t; done 2>/dev/null"
+	loop := "until [ -e stop ]; do\n" + l.script +
+		"\n: > planted; rm -rf n x y z m store wt hh inc evil h t; done 2>/dev/null"
 	if slices.Contains([]string{".", "$ADD", "$ADD/n", "$OPEN/n", "d/50/50"}, l.look) {
 		loop = l.script + "\n: > planted; sleep 1000"
 	}
@@ -213,7 +216,9 @@ func TestLeftoverHonest(t *testing.T) {
 		{"stash and rebase", "echo y >> f; git " + id + "stash -q; git " + id + "stash pop -q; git " + id + "commit -q -am y; git " + id + "rebase -q HEAD~1", `git log --format=%s | grep y`},
 	} {
 		said, failed := s.Try("Bash", host.Args{"command": g.script(t, "set -e\n"+c.script)})
-		if out, err := g.outside(g.ws, "set -e; "+c.outside); err != nil || failed || strings.Contains(said, "rror:") || strings.Contains(said, "fatal:") || strings.Contains(said, "was taken out") || strings.Contains(said, "was moved to") {
+		if out, err := g.outside(g.ws, "set -e; "+c.outside); err != nil || failed || strings.Contains(said, "rror:") ||
+			strings.Contains(said, "fatal:") || strings.Contains(said, "was taken out") ||
+			strings.Contains(said, "was moved to") {
 			t.Errorf("%s: %v\n%s\n%s", c.name, err, out, said)
 		}
 	}

@@ -54,7 +54,8 @@ func TestAttackPlayedModel(t *testing.T) {
 	}
 	held := strings.Repeat(`,{"role":"tool","content":"Read(//**/canary.txt) denies it"}`, 9)
 	for _, key := range []string{"", "none", "Bearer none"} {
-		req, err := http.NewRequest(http.MethodPost, url+"/chat/completions", strings.NewReader(`{"tools":[`+strings.Join(tools, ",")+`],"messages":[{"role":"user"}`+held+`]}`))
+		req, err := http.NewRequest(http.MethodPost, url+"/chat/completions",
+			strings.NewReader(`{"tools":[`+strings.Join(tools, ",")+`],"messages":[{"role":"user"}`+held+`]}`))
 		host.Must(t, err)
 		req.Header.Set("Authorization", key)
 		resp, err := http.DefaultClient.Do(req)

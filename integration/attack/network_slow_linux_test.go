@@ -79,7 +79,8 @@ func TestAttackNetwork(t *testing.T) {
 	host.Must(t, os.WriteFile(filepath.Join(g.WS, "here.js"), []byte("require('net').connect(+process.argv[2], 'localhost').on('data', d => console.log(String(d))).on('error', console.log)\n"), 0o644))
 	ctx, cancel := host.Patient()
 	defer cancel()
-	h, err := host.StartHost(ctx, host.StdioModern, g.WS, host.CleanEnv(g.Home), "--state-dir", g.State, "--settings", settings, "--metrics", "127.0.0.1:"+metrics)
+	h, err := host.StartHost(ctx, host.StdioModern, g.WS, host.CleanEnv(g.Home), "--state-dir", g.State, "--settings",
+		settings, "--metrics", "127.0.0.1:"+metrics)
 	host.Must(t, err)
 	defer h.Stop()
 	bash := func(command string) string {
@@ -92,20 +93,27 @@ func TestAttackNetwork(t *testing.T) {
 	}
 	const byProxy = "curl -sS --noproxy '' -x $HTTP_PROXY "
 	for _, command := range []string{
-		connecting + "127.0.0.1 PORT", connecting + "localhost PORT", connecting + "::1 PORT", connecting + ":: PORT", connecting + "0.0.0.0 PORT", connecting + "127.1 PORT",
-		connecting + "2130706433 PORT", connecting + "0x7f000001 PORT", connecting + "::ffff:127.0.0.1 PORT", connecting + "::ffff:7f00:1 PORT", connecting + "app.localhost PORT",
-		connecting + "LOCALHOST. PORT", connecting + "$(hostname) PORT", connecting + "198.18.0.3 PORT", "cat </dev/tcp/localhost/PORT", "curl -sS http://[::1]:PORT/",
-		byProxy + "http://127.0.0.1:PORT/", byProxy + "http://[::1]:PORT/", byProxy + "http://0.0.0.0:PORT/", byProxy + "http://app.localhost:PORT/", byProxy + "http://127.0.0.2:PORT/",
-		byProxy + "-H 'Host: localhost:" + open.port + "' http://localhost:PORT/", byProxy + "--proxytunnel http://localhost:PORT/",
+		connecting + "127.0.0.1 PORT", connecting + "localhost PORT", connecting + "::1 PORT", connecting + ":: PORT",
+		connecting + "0.0.0.0 PORT", connecting + "127.1 PORT",
+		connecting + "2130706433 PORT", connecting + "0x7f000001 PORT", connecting + "::ffff:127.0.0.1 PORT",
+		connecting + "::ffff:7f00:1 PORT", connecting + "app.localhost PORT",
+		connecting + "LOCALHOST. PORT", connecting + "$(hostname) PORT", connecting + "198.18.0.3 PORT",
+		"cat </dev/tcp/localhost/PORT", "curl -sS http://[::1]:PORT/",
+		byProxy + "http://127.0.0.1:PORT/", byProxy + "http://[::1]:PORT/", byProxy + "http://0.0.0.0:PORT/", byProxy +
+			"http://app.localhost:PORT/", byProxy + "http://127.0.0.2:PORT/",
+		byProxy + "-H 'Host: localhost:" + open.port + "' http://localhost:PORT/", byProxy +
+			"--proxytunnel http://localhost:PORT/",
 	} {
 		for _, port := range []string{closed.port, metrics} {
-			if said := bash(strings.ReplaceAll(command, "PORT", port)); strings.Contains(said, "reached\n") || strings.Contains(said, "# HELP") || closed.reached.Load() > 0 {
+			if said := bash(strings.ReplaceAll(command, "PORT", port)); strings.Contains(said, "reached\n") ||
+				strings.Contains(said, "# HELP") || closed.reached.Load() > 0 {
 				t.Fatalf("%s reaches port %s: %s", command, port, said)
 			}
 		}
 	}
 	// A program reaches its hosts, and lends them to no other one.
-	for _, command := range []string{"curl -sS http://localhost:PORT/", "npm view x --registry http://localhost:PORT/ --fetch-retries=0; true"} {
+	for _, command := range []string{"curl -sS http://localhost:PORT/",
+		"npm view x --registry http://localhost:PORT/ --fetch-retries=0; true"} {
 		was := open.reached.Load()
 		if said := bash(strings.ReplaceAll(command, "PORT", open.port)); open.reached.Load() == was {
 			t.Errorf("%s does not reach what settings give it: %s", command, said)
@@ -114,7 +122,8 @@ func TestAttackNetwork(t *testing.T) {
 	was := open.reached.Load()
 	const python = `$(python3 -c "import os; print(os.readlink('/proc/self/exe'))")`
 	for _, command := range []string{
-		connecting + "localhost PORT", "cat </dev/tcp/localhost/PORT", "cp " + python + " curl; ./curl here.py localhost PORT", "cp $(which curl) curl && ./curl -sS http://localhost:PORT/",
+		connecting + "localhost PORT", "cat </dev/tcp/localhost/PORT", "cp " + python +
+			" curl; ./curl here.py localhost PORT", "cp $(which curl) curl && ./curl -sS http://localhost:PORT/",
 		"cp $(which curl) $TMPDIR/curl && $TMPDIR/curl -sS http://localhost:PORT/", "bash -c 'exec -a curl python3 here.py localhost PORT'", "npm run -s python", "npm run -s node",
 		"ln -s " + python + " npm; ./npm here.py localhost PORT",
 		`python3 -c "

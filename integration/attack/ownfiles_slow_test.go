@@ -43,9 +43,11 @@ func attackAuditLog(t *testing.T, b controlBackend) {
 	w := controlLayout{}.put(t)
 	bashrc := filepath.Join(w.home, ".bashrc")
 	host.Must(t, os.WriteFile(bashrc, []byte("# rc\n"), 0o644))
-	flags := []string{"--root", w.ws, "--audit-log", filepath.Join(w.ws, "logs", "audit.jsonl"), "--audit-max-size", "64KiB"}
+	flags := []string{"--root", w.ws, "--audit-log", filepath.Join(w.ws, "logs", "audit.jsonl"),
+		"--audit-max-size", "64KiB"}
 	if b.plain {
-		host.Must(t, os.WriteFile(filepath.Join(w.root, "uncontained.json"), []byte(`{"sandbox":{"enabled":false,"onUnavailable":"allow"}}`), 0o644))
+		host.Must(t, os.WriteFile(filepath.Join(w.root, "uncontained.json"),
+			[]byte(`{"sandbox":{"enabled":false,"onUnavailable":"allow"}}`), 0o644))
 		flags = append(flags, "--settings", filepath.Join(w.root, "uncontained.json"))
 	}
 	if b.user != 0 {
@@ -58,7 +60,8 @@ func attackAuditLog(t *testing.T, b controlBackend) {
 	attack := func(log string) {
 		for _, c := range auditAttacks(log, b.plain) {
 			n++
-			if said := h.call(t, c[0], c[1], fmt.Sprint(n)); strings.Contains(said.raw, auditCanary) || strings.Contains(said.raw, "duration_ms") {
+			if said := h.call(t, c[0], c[1], fmt.Sprint(n)); strings.Contains(said.raw, auditCanary) ||
+				strings.Contains(said.raw, "duration_ms") {
 				t.Errorf("%s %s: the log is shown: %s", c[0], c[1], host.Clip(said.text, 600))
 			}
 			for _, name := range []string{"logs", "logs/audit.jsonl"} {
@@ -79,11 +82,13 @@ func attackAuditLog(t *testing.T, b controlBackend) {
 	}
 	attack("logs/audit.jsonl")
 	for i := 0; len(glob(t, filepath.Join(w.ws, "logs", "audit.jsonl.*"))) < 2; i++ {
-		h.call(t, "Bash", fmt.Sprintf(`{"command":"true %s %s"}`, auditCanary, strings.Repeat("x", 4000)), fmt.Sprint("fill", i))
+		h.call(t, "Bash", fmt.Sprintf(`{"command":"true %s %s"}`, auditCanary, strings.Repeat("x", 4000)),
+			fmt.Sprint("fill", i))
 	}
 	attack("logs/audit.jsonl.1")
 	attack("logs/audit.jsonl.2")
-	if said := h.call(t, "Bash", `{"command":"cd logs && echo a > beside.txt && mv beside.txt b2.txt && cat b2.txt"}`, "beside"); !said.ok {
+	if said := h.call(t, "Bash", `{"command":"cd logs && echo a > beside.txt && mv beside.txt b2.txt && cat b2.txt"}`,
+		"beside"); !said.ok {
 		t.Errorf("honest work beside the log: %s", said.text)
 	}
 	if text, err := os.ReadFile(bashrc); err != nil || string(text) != "# rc\n" {
@@ -116,7 +121,8 @@ func auditAttacks(log string, plain bool) (calls [][2]string) {
 	} {
 		calls = append(calls, [2]string{c[0], strings.Replace(strings.Replace(c[1], "%q", `"`+log+`"`, 1), "%s", log, 1)})
 	}
-	calls = append(calls, [2]string{"Grep", `{"pattern":"AUDITCANARY|duration","output_mode":"content"}`}, [2]string{"Grep", `{"pattern":"duration","output_mode":"content","path":"logs"}`})
+	calls = append(calls, [2]string{"Grep", `{"pattern":"AUDITCANARY|duration","output_mode":"content"}`},
+		[2]string{"Grep", `{"pattern":"duration","output_mode":"content","path":"logs"}`})
 	for _, command := range []string{
 		"cat %s", "cp %s copy; cat copy", "ln %s hard && cat hard", "ln -s %s soft && cat soft; rm -f soft", "echo forged > %s", "echo forged >> %s", "rm -f %s", "mv %s gone",
 		"ln -sf ~/.bashrc %s", "mv logs gone", "mv logs gone; mkdir logs; ln -s ~/.bashrc %s", "rm -rf logs", "truncate -s 0 %s", "sed -i s/time/forged/ %s", "tar cf - logs | tar xOf -", "exec 3<>%s; cat <&3; echo forged >&3",

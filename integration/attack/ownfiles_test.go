@@ -54,7 +54,8 @@ func TestAttackPlantedOwnFile(t *testing.T) {
 			cmd.Dir, cmd.Env = w.ws, host.CleanEnv(w.home)
 			out, err := cmd.CombinedOutput()
 			cancel()
-			if err == nil || ctx.Err() == context.DeadlineExceeded || flag == "--audit-log" && !strings.Contains(string(out), tt.says) {
+			if err == nil || ctx.Err() == context.DeadlineExceeded || flag == "--audit-log" &&
+				!strings.Contains(string(out), tt.says) {
 				t.Errorf("%s as %s: %v: %s, want %q", name, flag, err, out, tt.says)
 			}
 			if text, err := os.ReadFile(filepath.Join(w.home, ".bashrc")); err != nil || string(text) != "# rc\n" {

@@ -82,7 +82,8 @@ func (p planCallers) attack(name string, plans, works *client.Conn, plan, work o
 	}
 	says(plans, plan, "rm -rf made real cache .mcp.json; echo one > shared; mkdir -p ~/.cache/pip")
 	scope := p.lastScope()
-	before := taskID.FindString(p.bashTask(plans, plan, "until [ -e go ]; do sleep 0.02; done; echo before > before; sleep 600"))
+	before := taskID.FindString(p.bashTask(plans, plan,
+		"until [ -e go ]; do sleep 0.02; done; echo before > before; sleep 600"))
 	p.setMode("plan", scope)
 	if _, r := p.call(plans, "Write", object{"file_path": "written", "content": "x"}, plan); !r.IsError {
 		t.Errorf("%s: Write in plan mode: %s", name, r.Text())
@@ -101,7 +102,8 @@ func (p planCallers) attack(name string, plans, works *client.Conn, plan, work o
 	onDisk(".mcp.json", "")
 	onDisk("written", "x")
 	// What the other changes stands, while a command and a task of the plan run.
-	planned := taskID.FindString(p.bashTask(plans, plan, "until [ -e real ]; do sleep 0.02; done; echo CANARY-PLAN > planned; echo seen; sleep 600"))
+	planned := taskID.FindString(p.bashTask(plans, plan,
+		"until [ -e real ]; do sleep 0.02; done; echo CANARY-PLAN > planned; echo seen; sleep 600"))
 	says(works, work, "echo two > real; echo kept > mine; cat mine", "kept")
 	onDisk("real", "two\n")
 	onDisk("planned", "")
@@ -124,12 +126,14 @@ func (p planCallers) attack(name string, plans, works *client.Conn, plan, work o
 	})
 	// The mode changes between two commands of the plan, and back.
 	p.setMode("default", scope)
-	says(plans, plan, "cat shared; ls -A made .mcp.json planned 2>&1; echo three > after", "one", "cannot access 'made'")
+	says(plans, plan, "cat shared; ls -A made .mcp.json planned 2>&1; echo three > after", "one",
+		"cannot access 'made'")
 	onDisk("after", "three\n")
 	p.setMode("plan", scope)
 	says(plans, plan, "cat made/x planned 2>&1; cat mine", "No such file", "kept")
 	p.setMode("default", scope)
-	if raw, r := p.call(plans, "TaskOutput", object{"task_id": planned, "block": false}, plan); strings.Contains(raw, "The task is running") {
+	if raw, r := p.call(plans, "TaskOutput", object{"task_id": planned, "block": false}, plan); strings.Contains(raw,
+		"The task is running") {
 		t.Errorf("%s: the task of the plan runs on: %s", name, r.Text())
 	}
 	_, _ = p.call(plans, "TaskStop", object{"task_id": before}, plan)

@@ -64,7 +64,8 @@ func TestPlanCloses(t *testing.T) {
 			before := reached.Load()
 			said := h.call(t, "Bash", fmt.Sprintf(`{"command":%q}`, command), mode)
 			got := reached.Load() > before
-			if mode == "plan" && (got || strings.Contains(said.text, "allow-host")) || want && !got && strings.Contains(command, "daemon") {
+			if mode == "plan" && (got || strings.Contains(said.text, "allow-host")) || want && !got &&
+				strings.Contains(command, "daemon") {
 				t.Errorf("%s: %s: reached %v\n%s", mode, command, got, said.text)
 			}
 		}

@@ -77,7 +77,8 @@ func openPlanted(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	ctx, cancel := host.Patient()
 	defer cancel()
-	h, err := host.StartHost(ctx, host.StdioModern, filepath.Join(dir, "ws"), host.CleanEnv(filepath.Join(dir, "home")), "--deny", "Bash(rm:*)", "--deny", "Read(.env)")
+	h, err := host.StartHost(ctx, host.StdioModern, filepath.Join(dir, "ws"), host.CleanEnv(filepath.Join(dir, "home")),
+		"--deny", "Bash(rm:*)", "--deny", "Read(.env)")
 	host.Must(t, err)
 	type call struct{ tool, args string }
 	calls := []call{
@@ -85,7 +86,8 @@ func openPlanted(t *testing.T, dir string, files map[string]string) {
 		{"Grep", `{"pattern":":0:","output_mode":"content"}`}, {"Write", `{"file_path":"new.txt","content":"x"}`},
 	}
 	for file, command := range files {
-		calls = append(calls, call{"Read", fmt.Sprintf(`{"file_path":%q}`, file)}, call{"Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file)})
+		calls = append(calls, call{"Read", fmt.Sprintf(`{"file_path":%q}`, file)},
+			call{"Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file)})
 		if command != "" {
 			calls = append(calls, call{"Bash", fmt.Sprintf(`{"command":%q,"timeout":500}`, command)})
 		}

@@ -54,9 +54,11 @@ func TestAttackIgnoreBombs(t *testing.T) {
 			h, err := host.StartHost(ctx, host.StdioModern, ws, host.CleanEnv(filepath.Join(dir, "home")))
 			host.Must(t, err)
 			for range 3 {
-				for tool, args := range map[string]string{"Glob": `{"pattern":"**/*.txt"}`, "Grep": `{"pattern":"needle"}`} {
+				for tool, args := range map[string]string{"Glob": `{"pattern":"**/*.txt"}`,
+					"Grep": `{"pattern":"needle"}`} {
 					r, err := h.Call(ctx, tool, args)
-					if err != nil || r.IsError || strings.Count(r.Text(), "f.txt") != 30 || !strings.Contains(r.Text(), "Some ignore files") {
+					if err != nil || r.IsError || strings.Count(r.Text(), "f.txt") != 30 ||
+						!strings.Contains(r.Text(), "Some ignore files") {
 						t.Fatalf("%s: %v, %+v", tool, err, r)
 					}
 				}

@@ -71,7 +71,8 @@ func TestAttackPorts(t *testing.T) {
 	for _, port := range append(held, open) {
 		ports = append(ports, fmt.Sprint(port))
 	}
-	args, err := json.Marshal(map[string]any{"command": "python3 -c '" + listening + "' " + strings.Join(ports, " "), "run_in_background": true})
+	args, err := json.Marshal(map[string]any{"command": "python3 -c '" + listening + "' " + strings.Join(ports, " "),
+		"run_in_background": true})
 	host.Must(t, err)
 	task, err := h.Call(ctx, "Bash", string(args))
 	host.Must(t, err)

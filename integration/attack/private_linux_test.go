@@ -27,11 +27,13 @@ func TestPrivateApart(t *testing.T) {
 		t.Errorf("he reads %s", said)
 	}
 	for _, tool := range []string{"Read", "Grep"} {
-		if raw, _ := s.call(bob, tool, object{"file_path": name, "path": name, "pattern": "."}, nil); strings.Contains(raw, "hers") {
+		if raw, _ := s.call(bob, tool, object{"file_path": name, "path": name, "pattern": "."},
+			nil); strings.Contains(raw, "hers") {
 			t.Errorf("%s shows him %s", tool, raw)
 		}
 	}
-	if said := s.bash(bob, "grep -rs hers "+s.state+" /tmp/"+filepath.Base(name)+" /proc/*/root/tmp/"+filepath.Base(name), nil); strings.Contains(said, ":hers") {
+	if said := s.bash(bob, "grep -rs hers "+s.state+" /tmp/"+filepath.Base(name)+" /proc/*/root/tmp/"+
+		filepath.Base(name), nil); strings.Contains(said, ":hers") {
 		t.Errorf("he finds %s", said)
 	}
 }

@@ -85,7 +85,8 @@ func newCommon(t *testing.T, dir string) *common {
 	t.Helper()
 	name := fmt.Sprintf("toolhost-%d-%d", os.Getpid(), time.Now().UnixNano())
 	c := &common{
-		file: filepath.Join(dir, name+"-file"), pipe: filepath.Join(dir, name+"-pipe"), socket: filepath.Join(dir, name+"-socket"), dir: filepath.Join(dir, name+"-dir"),
+		file: filepath.Join(dir, name+"-file"), pipe: filepath.Join(dir, name+"-pipe"),
+		socket: filepath.Join(dir, name+"-socket"), dir: filepath.Join(dir, name+"-dir"),
 	}
 	t.Cleanup(func() {
 		for _, path := range []string{c.file, c.pipe, c.socket, c.dir} {
@@ -137,22 +138,28 @@ func attackPrivate(t *testing.T, w *world) {
 			t.Errorf("%s: %s", what, host.Clip(s.text, 400))
 		}
 	}
-	want(bash("echo one > %s && env -u TMPDIR mktemp && mktemp /var/tmp/x.XXXX && mkdir /run/own && cat %[1]s", name), "a command", "one")
+	want(bash("echo one > %s && env -u TMPDIR mktemp && mktemp /var/tmp/x.XXXX && mkdir /run/own && cat %[1]s", name),
+		"a command", "one")
 	want(bash("echo $TMPDIR; mktemp"), "a short path, for sockets", "/tmp\n/tmp/tmp.")
 	want(call("Read", map[string]any{"file_path": name}), "Read", "one")
-	want(call("Edit", map[string]any{"file_path": name, "old_string": "one", "new_string": "two"}), "Edit", "Edited "+name)
+	want(call("Edit", map[string]any{"file_path": name, "old_string": "one", "new_string": "two"}), "Edit",
+		"Edited "+name)
 	want(bash("cat %s", name), "a command after Edit", "two")
-	want(call("Write", map[string]any{"file_path": name + "/../" + filepath.Base(name) + "-new/deep", "content": "three\n"}), "Write", "Created")
+	want(call("Write", map[string]any{"file_path": name + "/../" + filepath.Base(name) + "-new/deep",
+		"content": "three\n"}), "Write", "Created")
 	want(bash("cat %s-new/deep", name), "a command after Write", "three")
 	want(call("Grep", map[string]any{"path": "/tmp", "pattern": "^two"}), "Grep", name)
 	want(call("Glob", map[string]any{"path": "/tmp", "pattern": "**/deep"}), "Glob", name+"-new/deep")
-	if found := call("Glob", map[string]any{"path": "/tmp", "pattern": "*"}); strings.Contains(found.text, hosts.file+"\n") || strings.Contains(found.text, w.state) {
+	if found := call("Glob", map[string]any{"path": "/tmp", "pattern": "*"}); strings.Contains(found.text, hosts.file+
+		"\n") || strings.Contains(found.text, w.state) {
 		t.Errorf("Glob shows what is not the caller's: %s", found.text)
 	}
 	want(bash("cat %s %s/file", hosts.file, hosts.dir), "a file of the host", "of the host\nof the host")
-	refused(bash("echo x >> %s; echo x > %s/new; rm -rf %[1]s %[2]s; mv %[1]s %[1]s.moved", hosts.file, hosts.dir), "writing what the host has")
+	refused(bash("echo x >> %s; echo x > %s/new; rm -rf %[1]s %[2]s; mv %[1]s %[1]s.moved", hosts.file, hosts.dir),
+		"writing what the host has")
 	refused(call("Write", map[string]any{"file_path": hosts.file, "content": "x"}), "Write of a file of the host")
-	refused(call("Write", map[string]any{"file_path": hosts.dir + "/new", "content": "x"}), "Write into a directory of the host")
+	refused(call("Write", map[string]any{"file_path": hosts.dir + "/new", "content": "x"}),
+		"Write into a directory of the host")
 	refused(bash("ls %s && timeout 1 head -c 20 %[1]s", hosts.pipe), "a pipe")
 	refused(bash("ls %s", hosts.socket), "a socket")
 	host.Must(t, os.Rename(hosts.file, hosts.file+"-late"))
@@ -160,7 +167,8 @@ func attackPrivate(t *testing.T, w *world) {
 	host.Must(t, os.Rename(hosts.file+"-late", hosts.file))
 
 	// Links that a command makes lead the tools nowhere that they could not go by its name.
-	for i, to := range []string{filepath.Join(w.home, ".ssh", "id_rsa"), filepath.Join(w.state, "secret"), "/etc/shadow", filepath.Join(w.ws, ".env"), "/proc/self/environ"} {
+	for i, to := range []string{filepath.Join(w.home, ".ssh", "id_rsa"), filepath.Join(w.state, "secret"),
+		"/etc/shadow", filepath.Join(w.ws, ".env"), "/proc/self/environ"} {
 		link := fmt.Sprintf("%s-link%d", name, i)
 		bash("ln -s \"$(rev <<< '%s')\" %s", reversed(to), link)
 		refused(call("Read", map[string]any{"file_path": link}), "Read of a link to "+to)

@@ -108,7 +108,8 @@ func attackProgramNames(t *testing.T, w *world, sandbox string, first int) {
 		if (i+first)%samples.Step(sample) != 0 {
 			continue
 		}
-		if strings.Contains(row.script, "LOADER") && len(loaders) == 0 || strings.Contains(row.script, "busybox") && noBusybox != nil {
+		if strings.Contains(row.script, "LOADER") && len(loaders) == 0 || strings.Contains(row.script, "busybox") &&
+			noBusybox != nil {
 			continue
 		}
 		script := strings.ReplaceAll(row.script, "LOADER", strings.Join(loaders, ""))

@@ -56,7 +56,8 @@ func TestAttackReplacedWhileRead(t *testing.T) {
 	if !strings.Contains(r.Text(), "covered") {
 		t.Error("the new file stays open to the command that ran when it came")
 	}
-	if said := h.call(t, "Bash", `{"command":"F=$(echo .e); cat ${F}nv"}`, "afterwards"); said.ok || strings.Contains(said.raw, "fresh-") {
+	if said := h.call(t, "Bash", `{"command":"F=$(echo .e); cat ${F}nv"}`, "afterwards"); said.ok ||
+		strings.Contains(said.raw, "fresh-") {
 		t.Errorf("the new file is open to the next command: %s", said.text)
 	}
 	w.end(t, h)
@@ -98,7 +99,8 @@ func TestAttackAppended(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Count(string(raw), "line\n"); got != want || !strings.HasPrefix(string(raw), fmt.Sprintf("edit %d\n", 1000+edits)) {
+			if got := strings.Count(string(raw), "line\n"); got != want ||
+				!strings.HasPrefix(string(raw), fmt.Sprintf("edit %d\n", 1000+edits)) {
 				t.Errorf("after %d edits %d of %d lines are there: %s", edits, got, want, host.Clip(string(raw), 200))
 			}
 			t.Logf("%d edits, %d lines", edits, want)

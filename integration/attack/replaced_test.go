@@ -51,7 +51,8 @@ func TestAttackRenewed(t *testing.T) {
 }
 
 func attackRenewed(t *testing.T, w *world) {
-	for name, text := range map[string]string{"ws/.vscode/tasks.json": "{}\n", "ws/.envrc": "\n", "ws/deps.lock": "one\n", "home/.git-credentials": canaryHome + "\n"} {
+	for name, text := range map[string]string{"ws/.vscode/tasks.json": "{}\n", "ws/.envrc": "\n",
+		"ws/deps.lock": "one\n", "home/.git-credentials": canaryHome + "\n"} {
 		path := filepath.Join(w.root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -62,7 +63,8 @@ func attackRenewed(t *testing.T, w *world) {
 	}
 	h := w.host(t, host.StdioModern, "--root", w.ws, "--deny", "Edit(locked/a.txt)", "--deny", "Edit(*.lock)")
 	attempt := 0
-	for _, path := range []string{"ws/.envrc", "ws/deps.lock", "ws/locked/a.txt", "ws/.vscode/tasks.json", "ws/.claude/settings.json", "ws/.git/hooks/pre-commit"} {
+	for _, path := range []string{"ws/.envrc", "ws/deps.lock", "ws/locked/a.txt", "ws/.vscode/tasks.json",
+		"ws/.claude/settings.json", "ws/.git/hooks/pre-commit"} {
 		path = filepath.Join(w.root, path)
 		for _, r := range renewals {
 			if filepath.Dir(path) == w.ws && r.name == "directory copied" {
@@ -92,7 +94,8 @@ func attackRenewed(t *testing.T, w *world) {
 		if err := r.renew(path); err != nil {
 			t.Fatal(err)
 		}
-		if said := h.call(t, "Bash", fmt.Sprintf(`{"command":"f=$(printf %%s '%s'); cat \"$f\""}`, path), r.name); said.ok {
+		if said := h.call(t, "Bash", fmt.Sprintf(`{"command":"f=$(printf %%s '%s'); cat \"$f\""}`, path),
+			r.name); said.ok {
 			t.Errorf("%s, %s: it is shown: %s", path, r.name, said.text)
 		}
 	}

@@ -65,7 +65,8 @@ func (w *world) hostile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"bash", "sh", "rg", "git", "ls", "cat", "pdftoppm", "pdftotext", "direnv", "env", "ssh", "node", "sandbox-exec", "getent"} {
+	for _, name := range []string{"bash", "sh", "rg", "git", "ls", "cat", "pdftoppm", "pdftotext", "direnv", "env",
+		"ssh", "node", "sandbox-exec", "getent"} {
 		for _, dir := range []string{"bin", "."} {
 			path := filepath.Join(w.ws, dir, name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -119,7 +120,8 @@ func TestAttackHostileRepository(t *testing.T) {
 				{"passes", "Edit", `{"file_path":"src/main.go","old_string":"hello","new_string":"bye"}`},
 				{"passes", "Grep", `{"pattern":"bye","no_ignore":true}`},
 			} {
-				w.attack(t, h, attack{verb: row.verb, tool: row.tool, args: row.args, place: fmt.Sprintf("row %d", i)}, held)
+				w.attack(t, h, attack{verb: row.verb, tool: row.tool, args: row.args, place: fmt.Sprintf("row %d", i)},
+					held)
 				w.notRun(t, row.tool+" "+row.args)
 			}
 			w.end(t, h)
@@ -137,7 +139,8 @@ func (w *world) notRun(t *testing.T, after string) {
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), "pwned") {
-			t.Errorf("after %s: something of the repository ran outside of the sandbox: %s", host.Clip(after, 200), e.Name())
+			t.Errorf("after %s: something of the repository ran outside of the sandbox: %s",
+				host.Clip(after, 200), e.Name())
 			os.Remove(filepath.Join(w.root, e.Name()))
 		}
 	}
@@ -204,7 +207,8 @@ func TestAttackGitConfiguration(t *testing.T) {
 			if err := os.WriteFile(config, []byte(hostile), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			for _, command := range []string{"git status", "git diff", "cd src && git status", "git -C src status", "git log -p -1", "timeout 5 git status", "echo $(git status)"} {
+			for _, command := range []string{"git status", "git diff", "cd src && git status", "git -C src status",
+				"git log -p -1", "timeout 5 git status", "echo $(git status)"} {
 				if said := h.call(t, "Bash", fmt.Sprintf(`{"command":%q}`, command), command); said.ok {
 					t.Errorf("%s: it was done: %s", command, said.text)
 				}

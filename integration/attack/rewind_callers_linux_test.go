@@ -34,7 +34,8 @@ func TestRewindCallers(t *testing.T) {
 	s.bash(bob, "echo bob >of-bob; echo 2 >both.txt", nil)
 	out, err := owner("history", "--json")
 	var calls []struct{ ID, Principal string }
-	if jsonErr := json.Unmarshal([]byte(out), &calls); err != nil || jsonErr != nil || len(calls) != 2 || calls[0].Principal != "token:bob" || calls[1].Principal != "token:alice" {
+	if jsonErr := json.Unmarshal([]byte(out), &calls); err != nil || jsonErr != nil || len(calls) != 2 ||
+		calls[0].Principal != "token:bob" || calls[1].Principal != "token:alice" {
 		t.Fatalf("the history is %v, %v\n%s", err, jsonErr, out)
 	}
 	ofAlice := calls[1].ID
@@ -47,10 +48,12 @@ func TestRewindCallers(t *testing.T) {
 			t.Errorf("a tool is named %s", name)
 		}
 	}
-	for _, args := range []string{"history --json", "diff " + ofAlice, "undo --yes " + ofAlice, "rewind --yes " + ofAlice, "history purge --yes"} {
+	for _, args := range []string{"history --json", "diff " + ofAlice, "undo --yes " + ofAlice, "rewind --yes " +
+		ofAlice, "history purge --yes"} {
 		for _, state := range []string{"", " --state-dir " + s.state} {
 			raw := s.bash(bob, host.Binary+" "+args+state, nil)
-			if strings.Contains(raw, "token:alice") || strings.Contains(raw, "CANARY") || strings.Contains(raw, "forgot ") ||
+			if strings.Contains(raw, "token:alice") || strings.Contains(raw, "CANARY") ||
+				strings.Contains(raw, "forgot ") ||
 				!strings.Contains(raw, "toolhost: ") {
 				t.Errorf("%s: %s", args, host.Clip(raw, 400))
 			}
@@ -62,7 +65,8 @@ func TestRewindCallers(t *testing.T) {
 	if out, err := owner("diff", ofAlice); err != nil || !strings.Contains(out, "+alice") {
 		t.Errorf("diff: %v\n%s", err, out)
 	}
-	if out, err := owner("undo", ofAlice, "--yes"); err == nil || !strings.Contains(out, "left "+filepath.Join(s.ws, "both.txt")) {
+	if out, err := owner("undo", ofAlice, "--yes"); err == nil ||
+		!strings.Contains(out, "left "+filepath.Join(s.ws, "both.txt")) {
 		t.Errorf("undo of one call takes back what another has changed since: %v\n%s", err, out)
 	}
 	if out, err := owner("rewind", ofAlice, "--yes"); err != nil {

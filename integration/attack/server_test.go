@@ -76,13 +76,16 @@ func TestServerAttacks(t *testing.T) {
 				return filepath.Join(dir, name)
 			}
 			list, log := file("list", tt.first), file("log", "")
-			entry := map[string]any{"command": file("server.sh", recordingServer), "sandbox": false, "env": map[string]string{"LIST": list, "LOG": log}}
+			entry := map[string]any{"command": file("server.sh", recordingServer), "sandbox": false,
+				"env": map[string]string{"LIST": list, "LOG": log}}
 			raw, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"s": entry}})
 			host.Must(t, err)
 			host.Must(t, os.Mkdir(filepath.Join(dir, "ws"), 0o700))
-			flags := append([]string{"--root", filepath.Join(dir, "ws"), "--state-dir", filepath.Join(dir, "state"), "--mcp-config", file("servers.json", string(raw)), "--allow", "mcp__s", "--tool-search", "on"}, tt.flags...)
+			flags := append([]string{"--root", filepath.Join(dir, "ws"), "--state-dir", filepath.Join(dir, "state"),
+				"--mcp-config", file("servers.json", string(raw)), "--allow", "mcp__s", "--tool-search", "on"}, tt.flags...)
 			start := func() *host.Host {
-				h, err := host.StartHost(t.Context(), host.StdioModern, filepath.Join(dir, "ws"), host.CleanEnv(dir), flags...)
+				h, err := host.StartHost(t.Context(), host.StdioModern, filepath.Join(dir, "ws"),
+					host.CleanEnv(dir), flags...)
 				host.Must(t, err)
 				return h
 			}
@@ -90,7 +93,8 @@ func TestServerAttacks(t *testing.T) {
 			_, err = h.Call(t.Context(), "ToolSearch", `{"query":"send"}`)
 			host.Must(t, err)
 			host.Eventually(t, func() string {
-				if stored, err := filepath.Glob(filepath.Join(dir, "state", "servers", "s-*.json")); err != nil || len(stored) == 0 {
+				if stored, err := filepath.Glob(filepath.Join(dir, "state", "servers", "s-*.json")); err != nil ||
+					len(stored) == 0 {
 					return "the tools of the server are not stored"
 				}
 				return ""
@@ -106,7 +110,8 @@ func TestServerAttacks(t *testing.T) {
 			got, err := os.ReadFile(log)
 			host.Must(t, err)
 			if reached := strings.Contains(string(got), "tools/call"); reached != tt.reaches || failed == tt.reaches {
-				t.Errorf("the call reached the server: %v, want %v\nanswer: %s\nthe server got:\n%s", reached, tt.reaches, answer, got)
+				t.Errorf("the call reached the server: %v, want %v\nanswer: %s\nthe server got:\n%s", reached,
+					tt.reaches, answer, got)
 			}
 		})
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 // settledNames are protected names, of each kind.
-var settledNames = []string{".mcp.json", ".vscode/settings.json", ".claude/settings.json", ".husky/pre-commit", "mise.toml", ".envrc", "pkg/.claude/settings.json", "kilo.json", ".devin/mcp_config.json", ".toolhost/toolhost.json"}
+var settledNames = []string{".mcp.json", ".vscode/settings.json", ".claude/settings.json", ".husky/pre-commit",
+	"mise.toml", ".envrc", "pkg/.claude/settings.json", "kilo.json", ".devin/mcp_config.json", ".toolhost/toolhost.json"}
 
 // TestSettleCheckout switches a branch that changes protected files, over several calls: git sees and commits what it would
 // without a host, and outside the former files stand until a person keeps the new ones.
@@ -27,16 +28,19 @@ func TestSettleCheckout(t *testing.T) {
 	write := func(text string) string {
 		return fmt.Sprintf("for f in %s; do mkdir -p $(dirname $f); echo '%s' > $f; done; git add -A; git commit -q -m x", all, text)
 	}
-	g.must(t, g.ws, "git config user.name t; git config user.email t@example.org; git checkout -q -b old; "+write("{}")+"; git checkout -q -b new; "+write(`{"a":1}`)+"; echo y > f; git commit -q -a -m f; git checkout -q old")
+	g.must(t, g.ws, "git config user.name t; git config user.email t@example.org; git checkout -q -b old; "+write("{}")+
+		"; git checkout -q -b new; "+write(`{"a":1}`)+"; echo y > f; git commit -q -a -m f; git checkout -q old")
 	s := g.start(t)
 	r := s.MustCall("Bash", host.Args{"command": "git checkout -q new && git status --porcelain && cat " + all})
-	if text := r; strings.Count(text, `{"a":1}`) != len(settledNames) || strings.Contains(text, " M ") || !strings.Contains(text, "held until a person answers") {
+	if text := r; strings.Count(text, `{"a":1}`) != len(settledNames) || strings.Contains(text, " M ") ||
+		!strings.Contains(text, "held until a person answers") {
 		t.Errorf("the command sees %s", text)
 	}
 	outside := func(want string) {
 		t.Helper()
 		for _, name := range settledNames {
-			if text, err := os.ReadFile(filepath.Join(g.ws, name)); err != nil || strings.TrimSpace(string(text)) != want {
+			if text, err := os.ReadFile(filepath.Join(g.ws, name)); err != nil ||
+				strings.TrimSpace(string(text)) != want {
 				t.Errorf("%s is %q outside, %v", name, text, err)
 			}
 		}
@@ -51,7 +55,8 @@ func TestSettleCheckout(t *testing.T) {
 	}
 	outside("{}")
 	for _, name := range settledNames {
-		if text := s.MustCall("Read", host.Args{"file_path": filepath.Join(g.ws, name)}); !strings.Contains(text, `{"a":1}`) {
+		if text := s.MustCall("Read", host.Args{"file_path": filepath.Join(g.ws, name)}); !strings.Contains(text,
+			`{"a":1}`) {
 			t.Errorf("Read of %s: %s", name, text)
 		}
 	}
@@ -69,13 +74,15 @@ func TestSettleCheckout(t *testing.T) {
 	for _, command := range []string{"status", "rules"} {
 		cmd := exec.Command(host.Binary, command)
 		cmd.Dir, cmd.Env = g.ws, host.CleanEnv(g.home)
-		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), fmt.Sprint(len(settledNames), " changes of protected files are held")) {
+		if out, err := cmd.CombinedOutput(); err != nil ||
+			!strings.Contains(string(out), fmt.Sprint(len(settledNames), " changes of protected files are held")) {
 			t.Errorf("%s: %v\n%s", command, err, out)
 		}
 	}
 	cmd := exec.Command(host.Binary, "keep", "--yes")
 	cmd.Dir, cmd.Env = g.ws, host.CleanEnv(g.home)
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "kilo.json") || !strings.Contains(string(out), `  + {"a":1}`) {
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "kilo.json") ||
+		!strings.Contains(string(out), `  + {"a":1}`) {
 		t.Errorf("keep: %v\n%s", err, out)
 	}
 	outside(`{"a":1}`)
@@ -115,7 +122,8 @@ open(f,"w").write("pwned")' %s`,
 			if strings.Contains(r.Text(), "a person must approve it") {
 				continue // its text was read
 			}
-			if now, err := s.Host.Call(s.Ctx, "Bash", fmt.Sprintf(`{"command":%q}`, "cat "+name)); err != nil || !strings.Contains(now.Text(), "pwned") {
+			if now, err := s.Host.Call(s.Ctx, "Bash", fmt.Sprintf(`{"command":%q}`, "cat "+name)); err != nil ||
+				!strings.Contains(now.Text(), "pwned") {
 				t.Errorf("%s: the next command does not see %s: %s\n%s", program, name, now.Text(), r.Text())
 			}
 		}
@@ -197,7 +205,8 @@ func TestSettleLinks(t *testing.T) {
 	g := newLeftoverGround(t, 0)
 	g.must(t, g.ws, "mkdir conf; echo '{}' | tee conf/mcp.json > conf/tasks.json; ln -s conf/mcp.json .mcp.json; ln -s conf .vscode")
 	s := g.start(t)
-	for _, script := range []string{"echo pwned > conf/mcp.json", "echo pwned > c; mv c conf/tasks.json", "ln -sfn d .vscode; mkdir d; echo pwned > d/tasks.json", "rm .mcp.json; echo pwned > .mcp.json"} {
+	for _, script := range []string{"echo pwned > conf/mcp.json", "echo pwned > c; mv c conf/tasks.json",
+		"ln -sfn d .vscode; mkdir d; echo pwned > d/tasks.json", "rm .mcp.json; echo pwned > .mcp.json"} {
 		_, err := s.Host.Call(s.Ctx, "Bash", fmt.Sprintf(`{"command":%q}`, "eval '"+script+"'"))
 		host.Must(t, err)
 		if text := g.must(t, g.ws, "cat .mcp.json .vscode/tasks.json"); text != "{}\n{}\n" {
@@ -233,7 +242,8 @@ func TestSettleSequencer(t *testing.T) {
 			if strings.Contains(out, "ran") {
 				t.Errorf("outside a step ran: %s", out)
 			}
-			s.MustCall("Bash", host.Args{"command": "cd " + filepath.Join(g.ws, dir) + " && git rebase --abort; git rebase -q -x 'touch ran' main && ls"})
+			s.MustCall("Bash", host.Args{"command": "cd " + filepath.Join(g.ws, dir) +
+				" && git rebase --abort; git rebase -q -x 'touch ran' main && ls"})
 			if _, err := os.Stat(filepath.Join(g.ws, dir, "ran")); err != nil {
 				t.Error("in commands no rebase ends:", err)
 			}
@@ -282,7 +292,8 @@ func TestSettleStrict(t *testing.T) {
 					}
 				}
 				denied("before")
-				r, err := s.Host.Call(s.Ctx, "Bash", fmt.Sprintf(`{"command":%q}`, `eval "$(printf '`+strings.ReplaceAll(command, "'", `\047`)+`')"`))
+				r, err := s.Host.Call(s.Ctx, "Bash",
+					fmt.Sprintf(`{"command":%q}`, `eval "$(printf '`+strings.ReplaceAll(command, "'", `\047`)+`')"`))
 				if host.Must(t, err); r.IsError {
 					t.Fatal(r.Text())
 				}
@@ -314,7 +325,8 @@ func TestSettleTask(t *testing.T) {
 	s := g.start(t)
 	r := s.MustCall("Bash", host.Args{"command": "n=rc; echo task > .env$n; : > ready; cat fifo 2> /dev/null || sleep 600", "run_in_background": true})
 	task := taskID.FindString(r)
-	if r += s.MustCall("Bash", host.Args{"command": "until [ -e ready ]; do sleep 0.01; done"}); !strings.Contains(r, ".envrc") {
+	if r += s.MustCall("Bash", host.Args{"command": "until [ -e ready ]; do sleep 0.01; done"}); !strings.Contains(r,
+		".envrc") {
 		t.Errorf("what the task wrote is not told: %s", r)
 	}
 	r = s.MustCall("Bash", host.Args{"command": "cat .envrc; d=.vscode; echo call > $d/tasks.json; mkdir .idea; echo call > .idea/x"})
@@ -328,7 +340,8 @@ func TestSettleTask(t *testing.T) {
 	g.wantFiles(t, "the next call has ended", map[string]string{".vscode/tasks.json": "{}\n", ".idea/x": ""})
 	s.MustCall("TaskStop", host.Args{"task_id": task})
 	g.wantFiles(t, "the task has ended", map[string]string{".vscode/tasks.json": "{}\n", ".idea/x": "", ".envrc": ""})
-	if r = s.MustCall("Bash", host.Args{"command": "cat .vscode/tasks.json .idea/x .envrc"}); strings.Count(r, "call") != 2 || !strings.Contains(r, "task") {
+	if r = s.MustCall("Bash", host.Args{"command": "cat .vscode/tasks.json .idea/x .envrc"}); strings.Count(r,
+		"call") != 2 || !strings.Contains(r, "task") {
 		t.Errorf("the last call sees %s", r)
 	}
 	s.End()
@@ -358,7 +371,8 @@ func TestSettleUncontained(t *testing.T) {
 		t.Errorf("the call says %s", r)
 	}
 	g.wantFiles(t, "the call has ended", map[string]string{".vscode/tasks.json": "{}\n", ".envrc": ""})
-	if text := s.MustCall("Read", host.Args{"file_path": filepath.Join(g.ws, ".envrc")}); !strings.Contains(text, "call") {
+	if text := s.MustCall("Read", host.Args{"file_path": filepath.Join(g.ws, ".envrc")}); !strings.Contains(text,
+		"call") {
 		t.Errorf("Read shows %s", text)
 	}
 	if r = s.MustCall("Bash", host.Args{"command": "cat .vscode/tasks.json .envrc"}); strings.Count(r, "call") != 2 {

@@ -33,7 +33,8 @@ func TestSettleGit(t *testing.T) {
 				t.Run(fmt.Sprint(i), func(t *testing.T) {
 					t.Parallel()
 					g := newLeftoverGround(t, 0)
-					host.MustWrite(t, g.settings, `{"sandbox":`+c.sandbox+`,"permissions":{"defaultMode":"acceptEdits","allow":["Bash"]}}`)
+					host.MustWrite(t, g.settings, `{"sandbox":`+c.sandbox+
+						`,"permissions":{"defaultMode":"acceptEdits","allow":["Bash"]}}`)
 					if c.name == "landlock" {
 						g.as = host.WithoutNamespaces(t)
 					}
@@ -48,7 +49,8 @@ func TestSettleGit(t *testing.T) {
 func playGit(t *testing.T, g *leftoverGround, scripts *samples.Git) {
 	plainly := func(dir, script string) string {
 		cmd := exec.Command("bash", "-c", script)
-		cmd.Dir, cmd.Env = dir, append(samples.GitEnv[:len(samples.GitEnv):len(samples.GitEnv)], "PATH="+os.Getenv("PATH"), "HOME="+g.home)
+		cmd.Dir, cmd.Env = dir, append(samples.GitEnv[:len(samples.GitEnv):len(samples.GitEnv)], "PATH="+
+			os.Getenv("PATH"), "HOME="+g.home)
 		out, _ := cmd.CombinedOutput()
 		return string(out)
 	}
@@ -65,13 +67,16 @@ func playGit(t *testing.T, g *leftoverGround, scripts *samples.Git) {
 	for range 8 {
 		text := scripts.Next()
 		log = append(log, text)
-		script := env + text + "\necho; echo '" + strings.TrimSpace(state) + "'\n" + samples.GitState + "\necho '" + end + "'"
-		r := s.MustCall("Bash", host.Args{"command": `eval "$(printf %s '` + strings.ReplaceAll(script, "'", `'\''`) + `')" 2>&1`})
+		script := env + text + "\necho; echo '" + strings.TrimSpace(state) + "'\n" + samples.GitState +
+			"\necho '" + end + "'"
+		r := s.MustCall("Bash", host.Args{"command": `eval "$(printf %s '` + strings.ReplaceAll(script, "'", `'\''`) +
+			`')" 2>&1`})
 		out, inside, _ := strings.Cut(r, state)
 		inside, _, ended := strings.Cut(inside, end)
 		plain := plainly(g.add, text)
 		if want := plainly(g.add, samples.GitState); !ended || inside != want {
-			t.Fatalf("after\n%s\ninside:\n%s\nplain:\n%s\nout: %s\nplain: %s", strings.Join(log, "\n--\n"), inside, want, out, plain)
+			t.Fatalf("after\n%s\ninside:\n%s\nplain:\n%s\nout: %s\nplain: %s", strings.Join(log, "\n--\n"), inside,
+				want, out, plain)
 		}
 		if now := plainly(g.ws, samples.HeldState); now != outside {
 			t.Fatalf("after\n%s\noutside:\n%s\nbefore:\n%s\n%s", strings.Join(log, "\n--\n"), now, outside, s.Stderr)

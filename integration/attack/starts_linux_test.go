@@ -21,7 +21,8 @@ type way struct {
 }
 
 // startForms are names of a program: as it is found in PATH, by its path, and by other names that the test makes.
-var startForms = []string{"rm -f VICTIM", "/bin/rm -f VICTIM", "./link -f VICTIM", "./copy -f VICTIM", "./line VICTIM", "LOADER /bin/rm -f VICTIM"}
+var startForms = []string{"rm -f VICTIM", "/bin/rm -f VICTIM", "./link -f VICTIM", "./copy -f VICTIM", "./line VICTIM",
+	"LOADER /bin/rm -f VICTIM"}
 
 // ways are the ways to remove a file, for as many forms as are wanted.
 func ways(t *testing.T, loader string) (all []way) {
@@ -46,7 +47,8 @@ func ways(t *testing.T, loader string) (all []way) {
 		for _, command := range startForms {
 			words := strings.Fields(strings.Replace(command, "LOADER", loader, 1))
 			list, _ := json.Marshal(words)
-			full := strings.NewReplacer("RUN", strings.Join(words, " "), "LIST", string(list), "PROGRAM", words[0], "ARGS", strings.Join(words[1:], " ")).Replace(script)
+			full := strings.NewReplacer("RUN", strings.Join(words, " "), "LIST", string(list), "PROGRAM", words[0],
+				"ARGS", strings.Join(words[1:], " ")).Replace(script)
 			if words[0] == "/bin/rm" && command[0] == 'L' {
 				continue
 			}
@@ -68,7 +70,8 @@ func startsGround(t *testing.T) (ws string) {
 	host.Must(t, os.WriteFile(filepath.Join(ws, "copy"), content, 0o700))
 	host.Must(t, os.Symlink("/bin/rm", filepath.Join(ws, "link")))
 	host.Must(t, os.WriteFile(filepath.Join(ws, "start.py"), []byte("import os, sys\nos.execvp('bash', ['bash', sys.argv[1]])\n"), 0o600))
-	if out, err := exec.Command("gcc", "-pthread", "-o", filepath.Join(ws, "starts"), "testdata/starts.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-pthread", "-o", filepath.Join(ws, "starts"),
+		"testdata/starts.c").CombinedOutput(); err != nil {
 		t.Logf("the ways of starts.c are left out: %v %s", err, out)
 	}
 	return ws

@@ -31,7 +31,8 @@ func attackStrayLink(t *testing.T, w *world) {
 	}
 	put("plain.txt", "open\n")
 	put("own.key", canaryKey+"\n")
-	h := w.host(t, host.StdioModern, "--root", w.ws, "--deny", "Read(*.key)", "--deny", "Edit(*.lock)", "--deny", "Read(/kept)")
+	h := w.host(t, host.StdioModern, "--root", w.ws, "--deny", "Read(*.key)", "--deny", "Edit(*.lock)", "--deny",
+		"Read(/kept)")
 	bash := func(command string, args ...any) said {
 		raw, err := json.Marshal(map[string]any{"command": fmt.Sprintf(command, args...)})
 		if err != nil {
@@ -54,7 +55,8 @@ func attackStrayLink(t *testing.T, w *world) {
 				t.Errorf("%s, which would lead to %s, was not made: %v", name, to, err)
 			}
 			said := bash("ls; cat plain.txt; echo x > written; %s; cat \"$f\"/own* *.??y; rm \"$f\"", veiled(name))
-			if !strings.Contains(said.text, "open") || strings.Contains(said.text, "written: ") || w.leaks(said.raw, "") != "" {
+			if !strings.Contains(said.text, "open") || strings.Contains(said.text, "written: ") ||
+				w.leaks(said.raw, "") != "" {
 				t.Errorf("%s, which leads to %s: %s", name, to, said.text)
 			}
 			_ = os.Remove(filepath.Join(w.ws, name)) // where a rule keeps it

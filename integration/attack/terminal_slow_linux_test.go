@@ -89,7 +89,8 @@ print(*sorted(os.listdir('/proc/self/fd')), 'fds')"` + then, "0 1 2 3 4 fds", fa
 			if err := shell.Wait(); err != nil {
 				t.Errorf("the shell: %v", err)
 			}
-			if !strings.Contains(shown, tt.want) || strings.Contains(shown, "read=touch") || strings.Contains(shown, "injected") {
+			if !strings.Contains(shown, tt.want) || strings.Contains(shown, "read=touch") ||
+				strings.Contains(shown, "injected") {
 				t.Errorf("the shell shows %q, want %q", shown, tt.want)
 			}
 			if _, err := os.Lstat(filepath.Join(w.ws, "breached")); err == nil {

@@ -34,7 +34,8 @@ func certificate(t *testing.T, certFile, keyFile, name string, end time.Time) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	host.Must(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end,
 		IsCA: true, BasicConstraintsValid: true, DNSNames: []string{name},
 	}
 	if ip := net.ParseIP(name); ip != nil {
@@ -59,7 +60,8 @@ func TestAttackTLS(t *testing.T) {
 	host.Must(t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(first)
-	cmd := exec.Command(host.Binary, "http", "--listen", "127.0.0.1:0", "--root", w.ws, "--tls-cert", cert, "--tls-key", key)
+	cmd := exec.Command(host.Binary, "http", "--listen", "127.0.0.1:0", "--root", w.ws, "--tls-cert", cert,
+		"--tls-key", key)
 	cmd.Dir, cmd.Env = w.ws, host.CleanEnv(w.home)
 	stderr, err := cmd.StderrPipe()
 	host.Must(t, err)
@@ -166,7 +168,8 @@ func TestAttackServerTLS(t *testing.T) {
 		t.Cleanup(func() { web.Close() })
 		entries = append(entries, fmt.Sprintf(`%q:{"type":"http","url":"https://%s/mcp","headers":{"Authorization":"Bearer CANARY-%s"}}`, name, l.Addr(), name))
 	}
-	host.MustWrite(t, filepath.Join(w.home, "config", "toolhost", "toolhost.json"), `{"mcpServers":{`+strings.Join(entries, ",")+"}}")
+	host.MustWrite(t, filepath.Join(w.home, "config", "toolhost", "toolhost.json"), `{"mcpServers":{`+
+		strings.Join(entries, ",")+"}}")
 	cmd := exec.Command(host.Binary, "mcp", "list", "--root", w.ws)
 	cmd.Dir, cmd.Env = w.ws, append(host.CleanEnv(w.home), "SSL_CERT_FILE="+trusted)
 	out, _ := cmd.CombinedOutput() // no server answers as one

@@ -30,15 +30,18 @@ func TestAttackUndo(t *testing.T) {
 		}},
 		{"the file is a link to outside", func(dir, outside string) error {
 			return errors.Join(os.Remove(filepath.Join(dir, "a.txt")), os.Remove(filepath.Join(dir, "b.txt")),
-				os.Symlink(filepath.Join(outside, "a.txt"), filepath.Join(dir, "a.txt")), os.Symlink(filepath.Join(outside, "b.txt"), filepath.Join(dir, "b.txt")))
+				os.Symlink(filepath.Join(outside, "a.txt"),
+					filepath.Join(dir, "a.txt")), os.Symlink(filepath.Join(outside, "b.txt"), filepath.Join(dir, "b.txt")))
 		}},
 	} {
 		for _, force := range []bool{false, true} {
 			t.Run(strings.ReplaceAll(fmt.Sprint(tt.name, " ", force), " ", "-"), func(t *testing.T) {
 				w := newWorld(t)
 				dir, outside := filepath.Join(w.ws, "up", "trap"), filepath.Join(w.root, "beyond", "trap")
-				for path, text := range map[string]string{dir + "/a.txt": "evil\n", outside + "/a.txt": "known\n", outside + "/b.txt": "known\n"} {
-					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+				for path, text := range map[string]string{dir + "/a.txt": "evil\n", outside + "/a.txt": "known\n",
+					outside + "/b.txt": "known\n"} {
+					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+						os.WriteFile(path, []byte(text), 0o644)); err != nil {
 						t.Fatal(err)
 					}
 				}

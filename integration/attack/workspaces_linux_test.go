@@ -74,7 +74,8 @@ func TestAttackWorkspaces(t *testing.T) {
 		{"Grep", object{"pattern": "CANARY", "path": "..", "output_mode": "content"}}, {"Glob", object{"pattern": "**/secret", "path": ".."}},
 		{"Write", object{"file_path": "../ws/new", "content": "x"}},
 	} {
-		if raw, _ := s.call(mallory, a.tool, a.args, nil); strings.Contains(raw, canary) || strings.Contains(raw, "ws/secret\"") {
+		if raw, _ := s.call(mallory, a.tool, a.args, nil); strings.Contains(raw, canary) ||
+			strings.Contains(raw, "ws/secret\"") {
 			t.Errorf("%s %v: %s", a.tool, a.args, host.Clip(raw, 400))
 		}
 	}

@@ -55,7 +55,8 @@ func newWorld(t *testing.T) *world {
 	w.git(t)
 	w.links(t)
 	w.forms = map[string]string{}
-	for what, canary := range map[string]string{"a denied file": canaryEnv, "a denied file in a directory": canaryKey, "a home secret": canaryHome} {
+	for what, canary := range map[string]string{"a denied file": canaryEnv, "a denied file in a directory": canaryKey,
+		"a home secret": canaryHome} {
 		for _, form := range disguises(canary) {
 			w.forms[form] = what
 		}
@@ -108,7 +109,8 @@ func (w *world) files(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"new\nline", "\x1b[31mred\x1b[0m", "bad\xff\xfeutf8", "-rf", "a b", "$(touch pwned)", "`touch pwned`", ";touch pwned;", "\u202egnp.txt", "tab\there"} {
+	for _, name := range []string{"new\nline", "\x1b[31mred\x1b[0m", "bad\xff\xfeutf8", "-rf", "a b", "$(touch pwned)",
+		"`touch pwned`", ";touch pwned;", "\u202egnp.txt", "tab\there"} {
 		path := filepath.Join(w.ws, "names", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -121,7 +123,8 @@ func (w *world) files(t *testing.T) {
 
 func (w *world) git(t *testing.T) {
 	t.Helper()
-	for _, args := range [][]string{{"init", "-q"}, {"add", "src", "README.md", ".gitignore", "locked", "keep.txt"}, {"commit", "-q", "-m", "start"}} {
+	for _, args := range [][]string{{"init", "-q"}, {"add", "src", "README.md", ".gitignore", "locked", "keep.txt"},
+		{"commit", "-q", "-m", "start"}} {
 		cmd := exec.Command("git", args...)
 		cmd.Dir, cmd.Env = w.ws, host.CleanEnv(w.home)
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -144,7 +147,8 @@ func (w *world) links(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(w.ws, "hardlinks"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range [][2]string{{"hard.txt", ".env"}, {"hardlinks/two.txt", "secrets/zebra9f3.key"}, {"hardlocked.txt", "locked/a.txt"}} {
+	for _, l := range [][2]string{{"hard.txt", ".env"}, {"hardlinks/two.txt", "secrets/zebra9f3.key"},
+		{"hardlocked.txt", "locked/a.txt"}} {
 		if err := os.Link(filepath.Join(w.ws, l[1]), filepath.Join(w.ws, l[0])); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +184,8 @@ func (w *world) giveTo(t *testing.T, user int) {
 		}
 		return os.Lchown(path, user, user)
 	})
-	for dir := filepath.Dir(w.root); err == nil && dir != filepath.Clean(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(w.root); err == nil && dir != filepath.Clean(os.TempDir()) &&
+		dir != "/"; dir = filepath.Dir(dir) {
 		err = os.Chown(dir, user, user) // the way there is open to its owner only
 	}
 	if err != nil {
@@ -202,7 +207,8 @@ func (w *world) as(cmd *exec.Cmd) {
 
 // disguises are the forms in which a program may print a text.
 func disguises(text string) []string {
-	forms := []string{text, strings.ToLower(text), hex.EncodeToString([]byte(text)), reversed(text), rot13(text), spaced(text)}
+	forms := []string{text, strings.ToLower(text), hex.EncodeToString([]byte(text)), reversed(text), rot13(text),
+		spaced(text)}
 	for pad := range 3 { // base64 has three alignments; the first and last group hold neighbours
 		enc := base64.RawStdEncoding.EncodeToString(append(make([]byte, pad), text...))
 		forms = append(forms, enc[4:len(enc)-4])
@@ -292,7 +298,8 @@ func (w *world) snapshot() map[string]string {
 			return nil
 		})
 	}
-	if text, err := os.ReadFile(filepath.Join(w.ws, ".git", "config")); err == nil && strings.Contains(string(text), "fsmonitor") {
+	if text, err := os.ReadFile(filepath.Join(w.ws, ".git", "config")); err == nil &&
+		strings.Contains(string(text), "fsmonitor") {
 		all[".git/config"] = "executes something"
 	}
 	for _, name := range []string{"/etc/toolhost-attack", "/etc/cron.d/toolhost-attack", "/etc/claude-code"} {

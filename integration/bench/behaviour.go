@@ -59,7 +59,8 @@ func (p *places) subjects(binary string) ([]subject, error) {
 	}
 	if path := p.find("desktop-commander"); path != "" {
 		all = append(all, subject{rival: &rival{
-			name: "Desktop Commander", version: packageVersion(path, "@wonderwhy-er/desktop-commander"), argv: []string{path},
+			name: "Desktop Commander", version: packageVersion(path, "@wonderwhy-er/desktop-commander"),
+			argv: []string{path},
 			read: func(path string) call { return call{"read_file", map[string]any{"path": path}} },
 			edit: func(path, before, after string) call {
 				return call{"edit_block", map[string]any{"file_path": path, "old_string": before, "new_string": after}}
@@ -134,12 +135,16 @@ func number(version string) string {
 
 // try looks at one behaviour of a subject, in a fresh project and home directory.
 func (s subject) try(dir string, look func(t *trial) (string, error)) (cell string, err error) {
-	t := &trial{subject: s, tree: filepath.Join(dir, "project"), home: filepath.Join(dir, "home"), outside: filepath.Join(dir, "outside")}
+	t := &trial{subject: s, tree: filepath.Join(dir, "project"), home: filepath.Join(dir, "home"),
+		outside: filepath.Join(dir, "outside")}
 	for name, text := range map[string]string{
-		filepath.Join(t.tree, "a.txt"): "one\n", filepath.Join(t.tree, ".env"): secretText + "\n", filepath.Join(t.outside, "x"): "",
-		filepath.Join(t.tree, ".claude", "settings.json"): `{"permissions":{"deny":["Read(.env)"]}}`, filepath.Join(t.home, "x"): "",
+		filepath.Join(t.tree, "a.txt"): "one\n", filepath.Join(t.tree, ".env"): secretText + "\n",
+		filepath.Join(t.outside, "x"):                     "",
+		filepath.Join(t.tree, ".claude", "settings.json"): `{"permissions":{"deny":["Read(.env)"]}}`,
+		filepath.Join(t.home, "x"):                        "",
 	} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700),
+			os.WriteFile(name, []byte(text), 0o600)); err != nil {
 			return "", err
 		}
 	}
@@ -194,7 +199,8 @@ func (t *trial) replace() (string, error) {
 		return "", err
 	}
 	later := time.Now().Add(time.Minute)
-	if err := errors.Join(os.WriteFile(path, []byte("one\nmine\n"), 0o600), os.Chtimes(path, later, later)); err != nil {
+	if err := errors.Join(os.WriteFile(path, []byte("one\nmine\n"), 0o600),
+		os.Chtimes(path, later, later)); err != nil {
 		return "", err
 	}
 	if _, err := t.ask(t.edit(path, "one", "two")); err != nil {

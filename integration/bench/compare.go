@@ -26,10 +26,12 @@ func compareCommand(args []string) error {
 		return errors.New("compare takes one commit, after the flags")
 	}
 	c := comparison{
-		rep: newReport(), servers: effort{rounds: 400, least: 12, budget: 6 * time.Second}, search: effort{rounds: 60, least: enough, budget: 6 * time.Second},
+		rep: newReport(), servers: effort{rounds: 400, least: 12, budget: 6 * time.Second},
+		search: effort{rounds: 60, least: enough, budget: 6 * time.Second},
 	}
 	if *quick {
-		c.servers, c.search = effort{rounds: 60, least: enough, budget: time.Second}, effort{rounds: 10, least: 3, budget: time.Second}
+		c.servers, c.search = effort{rounds: 60, least: enough, budget: time.Second}, effort{rounds: 10, least: 3,
+			budget: time.Second}
 	}
 	err := scratch(func(dir string) error { return c.measure(f.Arg(0), dir) })
 	if err != nil {
@@ -118,7 +120,8 @@ func (c *comparison) searches(rivals []*rival, tree, root, dir string) error {
 			}
 			settle(conn.cmd.Process.Pid)
 		}
-		cold, paged, all = append(cold, s.cold(false)), append(paged, running(r.name, conn, aPage)), append(all, running(r.name, conn, 0))
+		cold, paged, all = append(cold, s.cold(false)), append(paged, running(r.name, conn, aPage)), append(all,
+			running(r.name, conn, 0))
 	}
 	return errors.Join(
 		measureSearch(c.rep, c.search, searchRow(page, tree), toCode(), paged),
@@ -152,7 +155,8 @@ func (c *comparison) judge(bound float64) error {
 		case r.High < 1/(1+bound):
 			say = "better"
 		}
-		t.add(w.Name, fmt.Sprintf("%.3g %s", median(w.Values[base]), w.Unit), fmt.Sprintf("%.3g %s", median(w.Values[ours]), w.Unit),
+		t.add(w.Name, fmt.Sprintf("%.3g %s", median(w.Values[base]), w.Unit),
+			fmt.Sprintf("%.3g %s", median(w.Values[ours]), w.Unit),
 			fmt.Sprintf("%.3f (%.3f–%.3f)", r.Value, r.Low, r.High), say)
 	}
 	if err := t.print(os.Stdout); err != nil {

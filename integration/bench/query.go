@@ -146,7 +146,8 @@ func (q query) fd() []string {
 	if !q.names {
 		return nil
 	}
-	return []string{"--hidden", "--exclude", ".git", "--color=never", "--type", "f", "--glob", strings.TrimPrefix(q.pattern, "**/")}
+	return []string{"--hidden", "--exclude", ".git", "--color=never", "--type", "f", "--glob",
+		strings.TrimPrefix(q.pattern, "**/")}
 }
 
 // clipped is from how many characters on the host shows a line in part.
@@ -161,8 +162,10 @@ func (q query) normal(text string) []string {
 	var lines []string
 	for line := range strings.Lines(strings.ToValidUTF8(text, "\uFFFD")) {
 		line = strings.TrimPrefix(strings.TrimRight(line, "\r\n"), "./")
-		if line == "" || line == "No matches." || line == "No files match." || strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") ||
-			strings.Contains(line, ": binary file matches") || strings.Contains(line, ": WARNING: stopped searching binary file") {
+		if line == "" || line == "No matches." || line == "No files match." || strings.HasPrefix(line, "[") &&
+			strings.HasSuffix(line, "]") ||
+			strings.Contains(line, ": binary file matches") ||
+			strings.Contains(line, ": WARNING: stopped searching binary file") {
 			continue
 		}
 		if q.mode == content {

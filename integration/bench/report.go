@@ -177,7 +177,8 @@ func (r *report) verdicts(goals []goal) []verdict {
 
 // cells are the columns of a verdict in a table.
 func (v verdict) cells() []string {
-	cells := []string{v.row, v.rival, fmt.Sprintf("%.3g (%.3g–%.3g)", v.ratio.Value, v.ratio.Low, v.ratio.High), "", "", ""}
+	cells := []string{v.row, v.rival, fmt.Sprintf("%.3g (%.3g–%.3g)", v.ratio.Value, v.ratio.Low, v.ratio.High), "", "",
+		""}
 	if v.worst > 0 {
 		cells[3] = fmt.Sprintf("%.3g", v.worst)
 	}
@@ -201,7 +202,8 @@ func (l limit) cells(w *row) []string {
 	if m.Value > l.most {
 		judged = "missed"
 	}
-	return []string{l.row, "", fmt.Sprintf("%.3g %s (%.3g–%.3g)", m.Value, w.Unit, m.Low, m.High), "", fmt.Sprintf("≤ %v %s", l.most, w.Unit), judged}
+	return []string{l.row, "", fmt.Sprintf("%.3g %s (%.3g–%.3g)", m.Value, w.Unit, m.Low, m.High), "",
+		fmt.Sprintf("≤ %v %s", l.most, w.Unit), judged}
 }
 
 // A table is printed in columns, or as Markdown.
@@ -234,7 +236,8 @@ func (r *report) tables() (figures, ratios *table) {
 	for _, w := range r.Rows {
 		for _, name := range w.order {
 			v := w.Values[name]
-			figures.add(w.Name, name, fmt.Sprintf("%.3g %s", median(v), w.Unit), fmt.Sprintf("%.3g %s", quantile(v, 0.99), w.Unit), fmt.Sprint(len(v)))
+			figures.add(w.Name, name, fmt.Sprintf("%.3g %s", median(v), w.Unit),
+				fmt.Sprintf("%.3g %s", quantile(v, 0.99), w.Unit), fmt.Sprint(len(v)))
 		}
 	}
 	ratios = &table{head: []string{"what", "against", "ratio (95 %)", "worst query", "target", ""}}

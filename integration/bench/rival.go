@@ -61,7 +61,8 @@ func bash(command string) call { return call{"Bash", map[string]any{"command": c
 
 // host is the binary under test.
 func host(name, binary string) *rival {
-	return &rival{name: name, argv: []string{binary, "stdio", "--root"}, roots: true, read: read, edit: edit, write: write, bash: bash}
+	return &rival{name: name, argv: []string{binary, "stdio", "--root"}, roots: true, read: read, edit: edit,
+		write: write, bash: bash}
 }
 
 // servers are the MCP servers that are measured: the host, the client's own floor, and those peers that are installed.
@@ -73,13 +74,15 @@ func (p *places) servers(binary string) ([]*rival, error) {
 	all := []*rival{host(ours, binary), {name: floorName, argv: []string{self, "floor"}, read: read, edit: edit, write: write, bash: bash}}
 	if path := p.find("claude"); path != "" {
 		all = append(all, &rival{
-			name: claude, version: versionOf(path, "--version"), argv: []string{path, "mcp", "serve"}, read: read, edit: edit, write: write, bash: bash,
+			name: claude, version: versionOf(path, "--version"), argv: []string{path, "mcp", "serve"}, read: read,
+			edit: edit, write: write, bash: bash,
 			env: []string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
 		})
 	}
 	if path := p.find("mcp-server-filesystem"); path != "" {
 		all = append(all, &rival{
-			name: filesystem, version: packageVersion(path, "@modelcontextprotocol/server-filesystem"), argv: []string{path}, roots: true,
+			name: filesystem, version: packageVersion(path, "@modelcontextprotocol/server-filesystem"),
+			argv: []string{path}, roots: true,
 			read: func(path string) call { return call{"read_text_file", map[string]any{"path": path}} },
 			edit: func(path, before, after string) call {
 				return call{"edit_file", map[string]any{"path": path, "edits": []map[string]string{{"oldText": before, "newText": after}}}}
@@ -101,7 +104,8 @@ func peerPlaces(dir string) *places {
 		return &places{}
 	}
 	dirs := []string{
-		filepath.Join(dir, "node_modules", ".bin"), filepath.Join(dir, "node_modules", "@vscode", "ripgrep-"+runtime.GOOS+"-"+npmArch(), "bin"),
+		filepath.Join(dir, "node_modules", ".bin"),
+		filepath.Join(dir, "node_modules", "@vscode", "ripgrep-"+runtime.GOOS+"-"+npmArch(), "bin"),
 		filepath.Join(dir, "debian", "usr", "bin"),
 	}
 	return &places{dirs}
@@ -149,7 +153,8 @@ func shortened(version string) string {
 
 // packageVersion reads the version of an npm package from next to its program.
 func packageVersion(program, name string) string {
-	raw, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(program)), filepath.FromSlash(name), "package.json"))
+	raw, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(program)), filepath.FromSlash(name),
+		"package.json"))
 	if err != nil {
 		return "unknown"
 	}

@@ -117,8 +117,10 @@ func (s *scale) trees() (*curve, error) {
 	made := 0
 	for _, n := range decades(1e3, most) {
 		for ; made < int(n); made++ {
-			text := fmt.Sprintf("package p%d\n\nfunc f%d(a int) error {\n\treturn errors.New(\"word%d\")\n}\n", made, made, made%977)
-			if err := put(filepath.Join(root, fmt.Sprintf("d%03d/e%02d/f%06d.go", made/4000, made/100%40, made)), text); err != nil {
+			text := fmt.Sprintf("package p%d\n\nfunc f%d(a int) error {\n\treturn errors.New(\"word%d\")\n}\n", made,
+				made, made%977)
+			if err := put(filepath.Join(root, fmt.Sprintf("d%03d/e%02d/f%06d.go", made/4000, made/100%40, made)),
+				text); err != nil {
 				return nil, err
 			}
 		}

@@ -133,7 +133,8 @@ func (s *searcher) all(code []query) error {
 		queries []query
 		cold    seeker
 	}{{first, code[:3], s.cold(false)}, {later, code[:1], s.cold(true)}} {
-		if err := measureSearch(s.rep, s.e, searchRow(k.name, s.tree), k.queries, append([]seeker{k.cold}, s.programs...)); err != nil {
+		if err := measureSearch(s.rep, s.e, searchRow(k.name, s.tree), k.queries,
+			append([]seeker{k.cold}, s.programs...)); err != nil {
 			return err
 		}
 	}
@@ -279,7 +280,8 @@ func checkPage(q query, all []byte, r *client.Result) error {
 	}
 	lines := bytes.SplitAfter(all, []byte("\n"))
 	lines = lines[:min(shown.Shown, len(lines))]
-	if d := difference(q.normal(string(bytes.Join(lines, nil))), q.normal(r.Text())); d != "" && !q.multiline && len(r.Content) == 1 {
+	if d := difference(q.normal(string(bytes.Join(lines, nil))), q.normal(r.Text())); d != "" && !q.multiline &&
+		len(r.Content) == 1 {
 		return fmt.Errorf("the page is not the first of ripgrep's: %s", d)
 	}
 	return nil

@@ -17,7 +17,8 @@ const smallFiles = 400
 func makeTree(root string, n int) error {
 	draw := rand.New(rand.NewPCG(3, 4))
 	for i := range n {
-		path := filepath.Join(root, fmt.Sprintf("part%03d", i/40), fmt.Sprintf("file%04d%s", i, []string{".go", "_test.go", ".c", ".md"}[i%4]))
+		path := filepath.Join(root, fmt.Sprintf("part%03d", i/40),
+			fmt.Sprintf("file%04d%s", i, []string{".go", "_test.go", ".c", ".md"}[i%4]))
 		if err := put(path, code(draw, 40+draw.IntN(200))); err != nil {
 			return err
 		}

@@ -102,7 +102,8 @@ func jobs() []job {
 			ready: (*stage).renew,
 			call:  func(st *stage, _, i int) call { return st.read(st.path(i)) },
 			check: func(st *stage, _, i int, a answer) error {
-				first, last := fmt.Sprintf("this is file %02d in version %d", i, st.versions[i]), fmt.Sprintf("line %03d of file %02d", workLines, i)
+				first, last := fmt.Sprintf("this is file %02d in version %d", i,
+					st.versions[i]), fmt.Sprintf("line %03d of file %02d", workLines, i)
 				if !bytes.Contains(a.line, []byte(first)) || !bytes.Contains(a.line, []byte(last)) {
 					return fmt.Errorf("the first or the last line is missing: %.200s", a.line)
 				}
@@ -112,7 +113,8 @@ func jobs() []job {
 		{
 			name: "Edit", able: func(r *rival) bool { return r.edit != nil },
 			call: func(st *stage, _, i int) call {
-				return st.edit(st.path(i), fmt.Sprintf("in version %d\n", st.versions[i]), fmt.Sprintf("in version %d\n", st.versions[i]+1))
+				return st.edit(st.path(i), fmt.Sprintf("in version %d\n", st.versions[i]),
+					fmt.Sprintf("in version %d\n", st.versions[i]+1))
 			},
 			check: func(st *stage, _, i int, _ answer) error {
 				st.versions[i]++
@@ -181,7 +183,8 @@ const warmups = 3
 
 // interleave measures a job on all stages by turns, and adds a row to the report. What a rival cannot do is left out;
 // a rival that fails is left out and said, but for the host, whose failure is an error.
-func interleave(rep *report, e effort, name string, stages []*stage, do func(st *stage, round int) (time.Duration, error)) error {
+func interleave(rep *report, e effort, name string, stages []*stage, do func(st *stage, round int) (time.Duration,
+	error)) error {
 	row := rep.row(name, "ms")
 	failed := map[*stage]bool{}
 	begun := time.Now()

@@ -14,7 +14,8 @@ import (
 
 // HTTP speaks to a host over streamable HTTP.
 func HTTP(ctx context.Context, era Era, url, token string) (*Conn, error) {
-	t := &web{era: era, url: url, token: token, http: &http.Client{Transport: sending()}, running: map[int64]context.CancelFunc{}}
+	t := &web{era: era, url: url, token: token, http: &http.Client{Transport: sending()},
+		running: map[int64]context.CancelFunc{}}
 	c := &Conn{era: era, t: t}
 	t.conn = c
 	return c, c.start(ctx)

@@ -54,7 +54,8 @@ func newCluster(t *testing.T) *cluster {
 	_, port, err := net.SplitHostPort(address)
 	host.Must(t, err)
 	c.server = "https://" + address
-	c.start("kube-apiserver", "--etcd-servers", etcd, "--bind-address=127.0.0.1", "--secure-port", port, "--cert-dir", filepath.Join(c.dir, "certs"),
+	c.start("kube-apiserver", "--etcd-servers", etcd, "--bind-address=127.0.0.1", "--secure-port", port, "--cert-dir",
+		filepath.Join(c.dir, "certs"),
 		"--authorization-mode=RBAC", "--token-auth-file", tokens, "--service-cluster-ip-range=10.0.0.0/24", "--service-account-issuer=https://cluster",
 		"--service-account-key-file", key, "--service-account-signing-key-file", key, "--disable-admission-plugins=ServiceAccount",
 		"--kubelet-preferred-address-types=InternalIP")
@@ -151,7 +152,8 @@ func (c *cluster) run(cmd *exec.Cmd) {
 func (c *cluster) try(config, input string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), host.Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(c.programs, "kubectl"), append([]string{"--kubeconfig", config}, args...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(c.programs, "kubectl"),
+		append([]string{"--kubeconfig", config}, args...)...)
 	cmd.Stdin = strings.NewReader(input)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint

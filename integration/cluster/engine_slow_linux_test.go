@@ -75,7 +75,8 @@ func (e *engine) assign(c *cluster, claim object) {
 		}
 		box := "box-" + m.UID[:8]
 		e.do(c, fmt.Sprintf(boxOf, box, m.UID[:8], m.Name, m.UID), "apply", "-f", "-")
-		e.status(c, "sandboxclaim", m.Name, condition(false, m.Generation, "SandboxNotReady", "Sandbox is not ready"), box)
+		e.status(c, "sandboxclaim", m.Name, condition(false, m.Generation, "SandboxNotReady", "Sandbox is not ready"),
+			box)
 	})
 }
 

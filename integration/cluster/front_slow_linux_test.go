@@ -66,7 +66,8 @@ func testFront(c *cluster, t *testing.T) {
 	if got := call(at(second, alice), "Read", host.Args{"file_path": "a.txt"}); !strings.Contains(got, "content") {
 		t.Errorf("Read at the other server: %s", got)
 	}
-	if m := c.only("sandboxclaims").Metadata; m.Annotations["toolhost/workspace"] != "project" || m.Annotations["toolhost/principal"] != "token:alice" {
+	if m := c.only("sandboxclaims").Metadata; m.Annotations["toolhost/workspace"] != "project" ||
+		m.Annotations["toolhost/principal"] != "token:alice" {
 		t.Errorf("the claim is %+v", m)
 	}
 	if got := call(at(first, owner), "Bash", host.Args{"command": "pwd"}); !strings.HasPrefix(got, "/") {

@@ -24,7 +24,8 @@ func (c *cluster) account() string {
 func (c *cluster) bind(role string) {
 	c.kubectl("", "-n", "toolhost", "create", "rolebinding", "alice", "--role="+role, "--user=alice")
 	host.Eventually(c.t, func() string {
-		out, _ := c.try(c.admin, "", "-n", "toolhost", "auth", "can-i", "create", "sandboxclaims.extensions.agents.x-k8s.io", "--as=alice")
+		out, _ := c.try(c.admin, "", "-n", "toolhost", "auth", "can-i", "create",
+			"sandboxclaims.extensions.agents.x-k8s.io", "--as=alice")
 		if strings.TrimSpace(out) != "yes" {
 			return "alice has not the role " + role
 		}
@@ -75,18 +76,21 @@ func testWorkspace(c *cluster, t *testing.T) {
 	}
 	claim := c.only("sandboxclaims")
 	m, life := claim.Metadata, claim.Spec.Lifecycle
-	if m.Annotations["toolhost/workspace"] != "My Project" || m.Annotations["toolhost/principal"] != "system:serviceaccount:toolhost:toolhost" ||
+	if m.Annotations["toolhost/workspace"] != "My Project" ||
+		m.Annotations["toolhost/principal"] != "system:serviceaccount:toolhost:toolhost" ||
 		!strings.HasPrefix(m.Labels["toolhost/workspace"], "sha256-") || m.Labels["toolhost/pool"] != "toolhost" {
 		t.Errorf("the claim is %+v", m)
 	}
-	if left := time.Until(life.ShutdownTime); left < 6*24*time.Hour || left > 8*24*time.Hour || life.ShutdownPolicy != "Delete" {
+	if left := time.Until(life.ShutdownTime); left < 6*24*time.Hour || left > 8*24*time.Hour ||
+		life.ShutdownPolicy != "Delete" {
 		t.Errorf("it lives for %v, then %s", left, life.ShutdownPolicy)
 	}
 
 	s := c.relay(config, target, "--suspend")
 	s.MustCall("Read", host.Args{"file_path": "a.txt"})
 	s.End()
-	if box := c.only("sandboxes"); box.Spec.OperatingMode != "Suspended" || box.Metadata.Labels["toolhost/state"] != "suspended" {
+	if box := c.only("sandboxes"); box.Spec.OperatingMode != "Suspended" ||
+		box.Metadata.Labels["toolhost/state"] != "suspended" {
 		t.Errorf("it is not suspended: %+v", box)
 	}
 	s = c.relay(config, target, "--ephemeral")
@@ -115,9 +119,11 @@ func testOtherPeople(c *cluster, t *testing.T) {
 
 // testRefused: what is wrong is said with its name and what to do.
 func testRefused(c *cluster, t *testing.T) {
-	c.kubectl("", "-n", "toolhost", "create", "role", "claims", "--verb=get,list,watch,create,patch", "--resource=sandboxclaims.extensions.agents.x-k8s.io,sandboxes.agents.x-k8s.io")
+	c.kubectl("", "-n", "toolhost", "create", "role", "claims", "--verb=get,list,watch,create,patch",
+		"--resource=sandboxclaims.extensions.agents.x-k8s.io,sandboxes.agents.x-k8s.io")
 	c.bind("claims")
-	alice, nobody := c.config("alice", map[string]any{"token": "alice-token"}), c.config("nobody", map[string]any{"token": "nobody-token"})
+	alice, nobody := c.config("alice", map[string]any{"token": "alice-token"}), c.config("nobody",
+		map[string]any{"token": "nobody-token"})
 	gone := *c
 	gone.server = "https://" + freeAddress(t)
 	for name, x := range map[string]struct{ config, target, want string }{
@@ -158,7 +164,8 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 // testNeverReady: a sandbox that does not become ready is named with its reason, in bounded time; an empty pool is said.
 func testNeverReady(c *cluster, t *testing.T) {
 	out, err := c.toolhost(c.account(), "doctor", "--remote", pool+"/"+stuck)
-	for _, want := range []string{"is not ready after 15s", "DependenciesNotReady", "the pool toolhost is empty, 0 of 2", "describe sandboxclaim toolhost-"} {
+	for _, want := range []string{"is not ready after 15s", "DependenciesNotReady",
+		"the pool toolhost is empty, 0 of 2", "describe sandboxclaim toolhost-"} {
 		if err == nil || !strings.Contains(out, want) {
 			t.Errorf("%q is not in: %v %s", want, err, out)
 		}
@@ -168,12 +175,14 @@ func testNeverReady(c *cluster, t *testing.T) {
 // testTemplate: the API server admits the pod of the template, and finds it restricted but for the one field that the
 // namespace says.
 func testTemplate(c *cluster, t *testing.T) {
-	spec := c.kubectl("", "-n", "toolhost", "get", "sandboxtemplate", "toolhost", "-o", "jsonpath={.spec.podTemplate.spec}")
+	spec := c.kubectl("", "-n", "toolhost", "get", "sandboxtemplate", "toolhost", "-o",
+		"jsonpath={.spec.podTemplate.spec}")
 	spec = strings.Replace(spec, `"volumes":[`, `"volumes":[{"name":"workspace","emptyDir":{}},{"name":"state","emptyDir":{}},`, 1)
 	c.kubectl("", "create", "namespace", "strict")
 	c.kubectl("", "label", "namespace", "strict", "pod-security.kubernetes.io/enforce=restricted")
 	create := func(namespace, spec string) (string, error) {
-		pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"pod","namespace":"` + namespace + `"},"spec":` + spec + `}`
+		pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"pod","namespace":"` + namespace +
+			`"},"spec":` + spec + `}`
 		return c.try(c.admin, pod, "create", "--dry-run=server", "--validate=strict", "-f", "-")
 	}
 	if out, err := create("toolhost", spec); err != nil {

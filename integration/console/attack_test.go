@@ -73,14 +73,16 @@ func TestConsoleAttacks(t *testing.T) {
 		{"another port", c.Web, token, header("Origin", "http://127.0.0.1:1"), http.StatusForbidden},
 		{"another site", c.Web, token, header("Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
 	}
-	for _, path := range []string{"/answer", "/tasks/x/stop", "/history", "/history/x/undo", "/rules", "/audit", "/leave"} {
+	for _, path := range []string{"/answer", "/tasks/x/stop", "/history", "/history/x/undo", "/rules",
+		"/audit", "/leave"} {
 		for _, a := range posts {
 			if status, _ := c.Send(t, a.web, path, url.Values{"token": {a.token}}, a.change); status != a.want {
 				t.Errorf("POST %s, %s: answered by %d, want %d", path, a.name, status, a.want)
 			}
 		}
 	}
-	if status, body := c.Send(t, c.Web, "/answer", url.Values{"token": {token}, "x": {strings.Repeat("x", 2<<20)}}, nil); status != http.StatusRequestEntityTooLarge {
+	if status, body := c.Send(t, c.Web, "/answer", url.Values{"token": {token}, "x": {strings.Repeat("x", 2<<20)}},
+		nil); status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a form of 2 MiB: %d %s", status, body)
 	}
 }
@@ -97,7 +99,8 @@ func TestConsoleCookieOpensNoMCP(t *testing.T) {
 	if len(cookies) != 1 {
 		t.Fatalf("there are %d cookies, want 1", len(cookies))
 	}
-	req, err := http.NewRequest(http.MethodPost, c.URL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+	req, err := http.NewRequest(http.MethodPost, c.URL,
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +121,8 @@ func TestConsoleOutOfReach(t *testing.T) {
 	for _, transport := range []string{"stdio", "http"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
-			c := startConsole(t, host.Setting{Transport: transport, Era: client.Modern}, `{"sandbox":{"network":{"allowedDomains":["*"]}}}`)
+			c := startConsole(t, host.Setting{Transport: transport, Era: client.Modern},
+				`{"sandbox":{"network":{"allowedDomains":["*"]}}}`)
 			folder := filepath.Join(c.Home, "state", "toolhost", "console")
 			entries, err := os.ReadDir(folder)
 			if err != nil || len(entries) == 0 {
@@ -161,7 +165,8 @@ func TestConsoleOutOfReach(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if text := r.Text(); strings.Contains(text, code) || strings.Contains(text, "<title>") || strings.Contains(text, ".sock\n") {
+				if text := r.Text(); strings.Contains(text, code) || strings.Contains(text, "<title>") ||
+					strings.Contains(text, ".sock\n") {
 					t.Errorf("%s %s reached it:\n%s", call.tool, call.args, text)
 				}
 			}

@@ -50,12 +50,14 @@ func TestAwayInBrowser(t *testing.T) {
 	address := l.Addr().String()
 	host.Must(t, l.Close())
 	file := filepath.Join(host.TempDir(t), "settings.json")
-	text, err := json.Marshal(map[string]any{"approvals": map[string]string{"notify": hook.URL, "origin": "https://asks.example.com", "listen": address}})
+	text, err := json.Marshal(map[string]any{"approvals": map[string]string{"notify": hook.URL,
+		"origin": "https://asks.example.com", "listen": address}})
 	host.Must(t, err)
 	host.MustWrite(t, file, string(text))
 
 	c := startConsole(t, host.HTTPModern, awayRules, "--settings", file, "--console-waits")
-	host.MustWrite(t, filepath.Join(c.Dir, "deploy.sh"), "#!/bin/bash\nset -eu\nnpm run build\nrsync -a --delete dist/ web@example.com:/srv/www\nrm -rf dist\n")
+	host.MustWrite(t, filepath.Join(c.Dir, "deploy.sh"),
+		"#!/bin/bash\nset -eu\nnpm run build\nrsync -a --delete dist/ web@example.com:/srv/www\nrm -rf dist\n")
 	desk, phone := newChromium(t), newChromium(t)
 	desk.size(1280, 900)
 	result := c.begin(t, "Bash", `{"command":"bash deploy.sh production","description":"Deploy the site"}`)

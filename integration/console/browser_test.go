@@ -35,10 +35,12 @@ func newChromium(t *testing.T) browser {
 		t.Skip("no chromium is installed: the console is not tried in a browser (apt-get install chromium)")
 	}
 	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(program), chromedp.UserDataDir(host.TempDir(t)), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.ExecPath(program), chromedp.UserDataDir(host.TempDir(t)), chromedp.NoFirstRun,
+		chromedp.NoDefaultBrowserCheck,
 		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(host.Patience),
 	}
-	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage"} {
+	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update",
+		"disable-sync", "disable-dev-shm-usage"} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
 	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
@@ -179,7 +181,8 @@ func (b browser) keep(name string, width, height int64, scheme string) {
 // picture returns the page as it is seen in a window of this size, as a PNG.
 func (b browser) picture(width, height int64, scheme string) []byte {
 	b.Helper()
-	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+		Value: scheme}}}
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
 		b.Fatal(err)
 	}
@@ -210,11 +213,13 @@ func (b browser) accessible(page string) {
 		b.Fatal(err)
 	}
 	for _, scheme := range []string{"light", "dark"} {
-		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+			Value: scheme}}}
 		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
 			b.Fatal(err)
 		}
-		found := eval[[]string](b, string(source)+`; axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html + " " + n.failureSummary)))`)
+		found := eval[[]string](b, string(source)+
+			`; axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html + " " + n.failureSummary)))`)
 		for _, violation := range found {
 			b.Errorf("%s, %s: %s", page, scheme, violation)
 		}

@@ -147,7 +147,8 @@ func allowsAlways(b browser, c *consoleHost) {
 
 // movesNothing answers one of two questions: the other must not come under the pointer.
 func movesNothing(b browser, c *consoleHost) {
-	first, second := c.begin(b.T, "Bash", `{"command":"git push origin one"}`), c.begin(b.T, "Bash", `{"command":"git push origin two"}`)
+	first, second := c.begin(b.T, "Bash", `{"command":"git push origin one"}`), c.begin(b.T, "Bash",
+		`{"command":"git push origin two"}`)
 	b.shows(".question + .question", "git push origin")
 	// From the one that is answered: what was settled before leaves the page in its time, also meanwhile.
 	const below = `((all) => all.at(-1).getBoundingClientRect().top - all.at(-2).getBoundingClientRect().top)([...document.querySelector(".questions").children])`

@@ -29,7 +29,8 @@ func startConsole(t *testing.T, s host.Setting, rules string, flags ...string) *
 	ctx, cancel := context.WithTimeout(context.Background(), host.Patience)
 	defer cancel()
 	var err error
-	if c.Host, err = host.StartHost(ctx, s, c.Dir, host.CleanEnv(c.Home), append([]string{"--console", "--trust-workspace"}, flags...)...); err != nil {
+	if c.Host, err = host.StartHost(ctx, s, c.Dir, host.CleanEnv(c.Home),
+		append([]string{"--console", "--trust-workspace"}, flags...)...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -69,7 +70,8 @@ func TestConsoleAnswers(t *testing.T) {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
 			c := startConsole(t, s, askPush)
-			if r := c.begin(t, "Bash", `{"command":"echo push 0"}`)(); !r.IsError || !strings.Contains(r.Text(), "this client cannot ask one") {
+			if r := c.begin(t, "Bash", `{"command":"echo push 0"}`)(); !r.IsError ||
+				!strings.Contains(r.Text(), "this client cannot ask one") {
 				t.Errorf("without an open page: %s", r.Text())
 			}
 			if status := c.Enter(t, c.Web); status != http.StatusSeeOther {
@@ -79,24 +81,30 @@ func TestConsoleAnswers(t *testing.T) {
 
 			result := c.begin(t, "Bash", `{"command":"echo push 1"}`)
 			id := c.Question(t)
-			if status, body := c.Post(t, "/answer", url.Values{"question": {id}, "decision": {"always allow"}}); status != http.StatusConflict {
+			if status, body := c.Post(t, "/answer",
+				url.Values{"question": {id}, "decision": {"always allow"}}); status != http.StatusConflict {
 				t.Errorf("what may be allowed once only was allowed always: %d %s", status, body)
 			}
-			if status, body := c.Post(t, "/answer", url.Values{"question": {id}, "decision": {"allow once"}}); status != http.StatusOK {
+			if status, body := c.Post(t, "/answer",
+				url.Values{"question": {id}, "decision": {"allow once"}}); status != http.StatusOK {
 				t.Errorf("allowing was answered by %d %s", status, body)
 			}
 			if r := result(); r.IsError || !strings.Contains(r.Text(), "push 1") {
 				t.Errorf("after it was allowed: %s", r.Text())
 			}
-			if status, body := c.Post(t, "/answer", url.Values{"question": {id}, "decision": {"allow once"}}); status != http.StatusConflict || !strings.Contains(body, "had no effect") {
+			if status, body := c.Post(t, "/answer",
+				url.Values{"question": {id}, "decision": {"allow once"}}); status != http.StatusConflict ||
+				!strings.Contains(body, "had no effect") {
 				t.Errorf("allowing twice was answered by %d %s", status, body)
 			}
 
 			result = c.begin(t, "Bash", `{"command":"echo push 2"}`)
-			if status, _ := c.Post(t, "/answer", url.Values{"question": {c.Question(t)}, "decision": {"deny"}, "reason": {"push on Friday"}}); status != http.StatusOK {
+			if status, _ := c.Post(t, "/answer", url.Values{"question": {c.Question(t)}, "decision": {"deny"},
+				"reason": {"push on Friday"}}); status != http.StatusOK {
 				t.Errorf("denying was answered by %d", status)
 			}
-			if r := result(); !r.IsError || !strings.Contains(r.Text(), "push on Friday") || strings.Contains(r.Text(), "push 2\n") {
+			if r := result(); !r.IsError || !strings.Contains(r.Text(), "push on Friday") ||
+				strings.Contains(r.Text(), "push 2\n") {
 				t.Errorf("after it was denied: %s", r.Text())
 			}
 		})
@@ -147,12 +155,14 @@ func TestConsoleAlways(t *testing.T) {
 
 // TestConsoleUncontained approves nothing where a command could approve itself.
 func TestConsoleUncontained(t *testing.T) {
-	c := startConsole(t, host.HTTPModern, `{"permissions":{"ask":["Bash(echo push:*)"]},"sandbox":{"enabled":false}}`, "--console-waits")
+	c := startConsole(t, host.HTTPModern, `{"permissions":{"ask":["Bash(echo push:*)"]},"sandbox":{"enabled":false}}`,
+		"--console-waits")
 	c.Enter(t, c.Web)
 	if r := c.begin(t, "Bash", `{"command":"echo push 1"}`)(); !r.IsError || strings.Contains(r.Text(), "push 1\n") {
 		t.Errorf("the call was not refused: %s", r.Text())
 	}
-	if _, page := c.Get(t, c.Web, "/", nil); !strings.Contains(page, "Nothing can be approved") || !strings.Contains(page, "sandbox.enabled is false") {
+	if _, page := c.Get(t, c.Web, "/", nil); !strings.Contains(page, "Nothing can be approved") ||
+		!strings.Contains(page, "sandbox.enabled is false") {
 		t.Errorf("the page does not say why nothing can be approved:\n%s", page)
 	}
 }

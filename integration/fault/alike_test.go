@@ -23,7 +23,8 @@ func TestEditAlike(t *testing.T) {
 			path := g.Put("f.txt", tt.file)
 			s := g.start(host.StdioModern)
 			s.MustCall("Read", host.Args{"file_path": path})
-			s.Refused("Edit", host.Args{"file_path": path, "old_string": tt.old, "new_string": tt.new}, "occurs 2 times", "occurs 3 times")
+			s.Refused("Edit", host.Args{"file_path": path, "old_string": tt.old, "new_string": tt.new},
+				"occurs 2 times", "occurs 3 times")
 			if got := host.Get(t, path); got != tt.file {
 				t.Errorf("the file was changed: %q", got)
 			}

@@ -100,7 +100,8 @@ func TestFaultCheckpointDisk(t *testing.T) {
 	s.covered()
 	filler := host.Fill(t, g.State, 0)
 	text, failed := s.Try("Bash", host.Args{"command": changesAll})
-	if failed || !strings.Contains(text, "done") || !strings.Contains(text, "cannot be taken back") && !strings.Contains(text, "is not kept") {
+	if failed || !strings.Contains(text, "done") || !strings.Contains(text, "cannot be taken back") &&
+		!strings.Contains(text, "is not kept") {
 		t.Errorf("failed %v: %s", failed, text)
 	}
 	if err := os.Remove(filler); err != nil && !errors.Is(err, fs.ErrNotExist) {

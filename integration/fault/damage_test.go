@@ -41,12 +41,14 @@ func TestFaultDamagedState(t *testing.T) {
 	host.Must(t, os.WriteFile(filepath.Join(g.State, "results", "key"), make([]byte, 32), 0o600))
 
 	report, log := g.doctor()
-	for _, want := range []string{"the index of the changes of", "all its bytes are the same", "the key of kept results was damaged"} {
+	for _, want := range []string{"the index of the changes of", "all its bytes are the same",
+		"the key of kept results was damaged"} {
 		if !strings.Contains(report, want) {
 			t.Errorf("doctor says nothing of %q:\n%s", want, report)
 		}
 	}
-	if !strings.Contains(log, "the key of kept results was damaged") || !strings.Contains(log, "cannot store the key of session handles") {
+	if !strings.Contains(log, "the key of kept results was damaged") ||
+		!strings.Contains(log, "cannot store the key of session handles") {
 		t.Errorf("the log: %s", log)
 	}
 	if got := g.changes(); len(got) != 3 || got[0].ID != before[0].ID {
@@ -57,7 +59,8 @@ func TestFaultDamagedState(t *testing.T) {
 		t.Errorf("undone: %q", got)
 	}
 	s = g.start(host.StdioModern)
-	if text := s.MustCall("Read", host.Args{"file_path": result, "offset": 50_000, "limit": 1}); !strings.Contains(text, "50000") {
+	if text := s.MustCall("Read", host.Args{"file_path": result, "offset": 50_000, "limit": 1}); !strings.Contains(text,
+		"50000") {
 		t.Errorf("the result that was kept before: %s", text)
 	}
 	s.End()

@@ -60,7 +60,8 @@ func (s *session) standStill(do func()) {
 	host.Must(s.T, s.Cmd.Process.Signal(syscall.SIGSTOP))
 	defer func() { host.Must(s.T, s.Cmd.Process.Signal(syscall.SIGCONT)) }()
 	for err := error(unix.EINTR); err != nil; {
-		if err = unix.Waitid(unix.P_PID, s.Cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && !errors.Is(err, unix.EINTR) {
+		if err = unix.Waitid(unix.P_PID, s.Cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil &&
+			!errors.Is(err, unix.EINTR) {
 			s.T.Fatal(err)
 		}
 	}
@@ -71,9 +72,11 @@ func (s *session) standStill(do func()) {
 func (s *session) work(n *int) {
 	s.T.Helper()
 	s.MustCall("Read", host.Args{"file_path": "a.txt"})
-	s.MustCall("Edit", host.Args{"file_path": "a.txt", "old_string": fmt.Sprintf("number %d\n", *n), "new_string": fmt.Sprintf("number %d\n", *n+1)})
+	s.MustCall("Edit", host.Args{"file_path": "a.txt", "old_string": fmt.Sprintf("number %d\n", *n),
+		"new_string": fmt.Sprintf("number %d\n", *n+1)})
 	*n++
-	if text := s.MustCall("Read", host.Args{"file_path": "a.txt"}); !strings.Contains(text, fmt.Sprintf("number %d", *n)) {
+	if text := s.MustCall("Read", host.Args{"file_path": "a.txt"}); !strings.Contains(text,
+		fmt.Sprintf("number %d", *n)) {
 		s.T.Errorf("after edit %d: %s", *n, text)
 	}
 	if text := s.MustCall("Bash", host.Args{"command": "seq 20000"}); !strings.Contains(text, "20000") {

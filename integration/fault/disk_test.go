@@ -72,8 +72,10 @@ func TestFaultFull(t *testing.T) {
 		s.Refused(v.tool, v.change(g.Path(v.name), 1), "read-only file system", "mounted read-only")
 	}
 	s.Refused("Write", host.Args{"file_path": "new.txt", "content": "x"}, "read-only file system", "mounted read-only")
-	s.Refused("Write", host.Args{"file_path": "a/b/new.txt", "content": "x"}, "read-only file system", "mounted read-only")
-	if text, failed := s.Try("Bash", host.Args{"command": "echo hello; touch x"}); !failed || !strings.Contains(text, "hello") {
+	s.Refused("Write", host.Args{"file_path": "a/b/new.txt", "content": "x"}, "read-only file system",
+		"mounted read-only")
+	if text, failed := s.Try("Bash", host.Args{"command": "echo hello; touch x"}); !failed ||
+		!strings.Contains(text, "hello") {
 		t.Errorf("a command on a read-only file system: %v, %s", failed, text)
 	}
 	unchanged()

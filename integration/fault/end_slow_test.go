@@ -81,7 +81,8 @@ func endWithTree(t *testing.T, s *session, g *ground, end func(*session)) {
 		return ""
 	})
 	all := time.Since(start)
-	t.Logf("the host ended after %v, the last process after %v", took.Round(time.Millisecond), all.Round(time.Millisecond))
+	t.Logf("the host ended after %v, the last process after %v", took.Round(time.Millisecond),
+		all.Round(time.Millisecond))
 	if all > within {
 		t.Errorf("it took %v until all had ended, more than %v", all, within)
 	}

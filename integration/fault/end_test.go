@@ -45,7 +45,8 @@ func (g *ground) settings(contain bool) []string {
 		return nil
 	}
 	off := filepath.Join(g.Home, "off.json")
-	if err := os.WriteFile(off, []byte(`{"sandbox": {"enabled": false}, "permissions": {"allow": ["Bash"]}}`), 0o600); err != nil {
+	if err := os.WriteFile(off, []byte(`{"sandbox": {"enabled": false}, "permissions": {"allow": ["Bash"]}}`),
+		0o600); err != nil {
 		g.T.Fatal(err)
 	}
 	return []string{"--settings", off}
@@ -97,7 +98,8 @@ func TestFaultClientDies(t *testing.T) {
 	}
 	took := watched.End(t)
 	host.Survivors(t, tag)
-	t.Logf("the host ended after %v, the last process after %v", took.Round(time.Millisecond), time.Since(start).Round(time.Millisecond))
+	t.Logf("the host ended after %v, the last process after %v", took.Round(time.Millisecond),
+		time.Since(start).Round(time.Millisecond))
 	if took > within {
 		t.Errorf("it took %v until the host had ended, more than %v", took, within)
 	}
@@ -138,7 +140,8 @@ func TestFaultDisconnect(t *testing.T) {
 			web.MustCall("Bash", host.Args{"command": "true"}) // waits for what runs
 		}
 		var now int
-		if _, err := fmt.Sscanf(host.Get(t, g.Path("a.txt")), "number %d\n", &now); err != nil || now != n && now != n+1 {
+		if _, err := fmt.Sscanf(host.Get(t, g.Path("a.txt")), "number %d\n", &now); err != nil || now != n &&
+			now != n+1 {
 			t.Fatalf("after number %d comes number %d, %v", n, now, err)
 		}
 		n = now

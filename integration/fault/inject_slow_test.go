@@ -144,7 +144,8 @@ func (in *injector) serve() {
 			continue
 		}
 		var n notification
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(in.fd), notifyReceive, uintptr(unsafe.Pointer(&n))); errno != 0 {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(in.fd), notifyReceive,
+			uintptr(unsafe.Pointer(&n))); errno != 0 {
 			continue // who asked has ended, or was interrupted
 		}
 		v := verdict{id: n.id}

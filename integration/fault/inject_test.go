@@ -15,8 +15,10 @@ import (
 
 // changing are the system calls by which a host changes files. Unlinking is not made to fail: what cannot be removed stays.
 var changing = []uintptr{
-	unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_FTRUNCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2,
-	unix.SYS_LINKAT, unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_MKDIRAT, unix.SYS_FCHMOD, unix.SYS_COPY_FILE_RANGE, unix.SYS_FALLOCATE,
+	unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_FTRUNCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_RENAMEAT,
+	unix.SYS_RENAMEAT2,
+	unix.SYS_LINKAT, unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_MKDIRAT, unix.SYS_FCHMOD, unix.SYS_COPY_FILE_RANGE,
+	unix.SYS_FALLOCATE,
 }
 
 // watching are those by which it watches them.
@@ -54,7 +56,8 @@ func become(argv []string) error {
 			kept = append(kept, v)
 		}
 	}
-	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&program)))
+	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&program)))
 	if errno != 0 {
 		return fmt.Errorf("seccomp: %w", errno)
 	}

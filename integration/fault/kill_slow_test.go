@@ -111,7 +111,8 @@ const spillLines = 100_000
 // spill makes long results until the host is gone, and tells where each is.
 func (s *session) spill(name string, lines int, told func(path string)) error {
 	for {
-		p, err := s.Start(s.Ctx, "Bash", host.Args{"command": fmt.Sprintf("seq %d", lines)}.String(), host.Conversation(name))
+		p, err := s.Start(s.Ctx, "Bash", host.Args{"command": fmt.Sprintf("seq %d", lines)}.String(),
+			host.Conversation(name))
 		if err != nil {
 			return nil
 		}

@@ -43,7 +43,8 @@ func bulk(n, size int) string {
 func victims() []*victim {
 	edited := func(n int) string { return fmt.Sprintf("number %d\n%s", n, bulk(0, 200_000)) }
 	edit := func(path string, n int) host.Args {
-		return host.Args{"file_path": path, "old_string": fmt.Sprintf("number %d\n", n-1), "new_string": fmt.Sprintf("number %d\n", n)}
+		return host.Args{"file_path": path, "old_string": fmt.Sprintf("number %d\n", n-1),
+			"new_string": fmt.Sprintf("number %d\n", n)}
 	}
 	written := func(n int) string { return fmt.Sprintf("number %d\n%s", n, bulk(n, 100_000+n%7*150_000)) }
 	write := func(path string, n int) host.Args { return host.Args{"file_path": path, "content": written(n)} }

@@ -26,12 +26,14 @@ func TestFaultApplyKilled(t *testing.T) {
 	for i := range many {
 		g.Put(fmt.Sprintf("d%d/f%d", i%7, i), "old\n")
 	}
-	if out, err := exec.Command("sh", "-ec", "cd "+g.WS+`; git init -q; git config user.email a@b; git config user.name a; git add .; git commit -qm 1`).CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "-ec", "cd "+g.WS+
+		`; git init -q; git config user.email a@b; git config user.name a; git add .; git commit -qm 1`).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for round := range samples.Rounds(6) {
 		before := g.shape()
-		g.killAfter(before, "try", "--apply", "--", "sh", "-c", "for f in d*/f*; do echo new > $f; done; mkdir n; for i in $(seq 50); do echo new > n/$i; done; rm d1/f1")
+		g.killAfter(before, "try", "--apply", "--", "sh", "-c",
+			"for f in d*/f*; do echo new > $f; done; mkdir n; for i in $(seq 50); do echo new > n/$i; done; rm d1/f1")
 		host.Eventually(t, func() string {
 			if _, err := g.Run("history", "--path", g.State); err != nil { // settles what was killed
 				return err.Error()
@@ -48,7 +50,8 @@ func TestFaultApplyKilled(t *testing.T) {
 				files = len(calls[0].Files)
 			}
 			if len(made) > 0 && files != len(made) {
-				return fmt.Sprintf("round %d: the history has %d changed paths, on disk are %d", round, files, len(made))
+				return fmt.Sprintf("round %d: the history has %d changed paths, on disk are %d", round,
+					files, len(made))
 			}
 			return ""
 		})

@@ -25,7 +25,8 @@ func TestFaultCommandKilled(t *testing.T) {
 		before, known := g.fresh(), g.last()
 		s := g.start(host.StdioModern)
 		s.covered()
-		_, err := s.Start(s.Ctx, "Bash", host.Args{"command": busy, "run_in_background": round%3 == 2}.String(), host.Conversation("c"))
+		_, err := s.Start(s.Ctx, "Bash", host.Args{"command": busy, "run_in_background": round%3 == 2}.String(),
+			host.Conversation("c"))
 		host.Must(t, err)
 		<-time.After(time.Duration(rand.IntN(400)) * time.Millisecond)
 		host.Must(t, s.Cmd.Process.Kill())

@@ -115,11 +115,13 @@ func (l *leakTable) String() string {
 	fmt.Fprintln(w, "host\tthreads\tdescriptors\tchildren\tmounts\tlocks\ttemps\tMB resident\t")
 	for _, r := range l.rows {
 		s, e := r.start, r.end
-		fmt.Fprintf(w, "%s\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t\n", r.name, s.threads, e.threads, s.descriptors, e.descriptors,
+		fmt.Fprintf(w, "%s\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t\n", r.name, s.threads,
+			e.threads, s.descriptors, e.descriptors,
 			s.children, e.children, s.mounts, e.mounts, s.locks, e.locks, s.temps, e.temps, s.resident>>20, e.resident>>20)
 	}
 	g := growth
-	fmt.Fprintf(w, "may grow by\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", g.threads, g.descriptors, g.children, g.mounts, g.locks, g.temps, g.resident>>20)
+	fmt.Fprintf(w, "may grow by\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", g.threads, g.descriptors, g.children, g.mounts,
+		g.locks, g.temps, g.resident>>20)
 	_ = w.Flush() // into memory
 	return b.String()
 }

@@ -43,7 +43,8 @@ func TestFaultLeave(t *testing.T) {
 				hooks := map[string]any{}
 				if st.hook != "" {
 					hooks[st.hook] = []any{map[string]any{"matcher": "Write", "hooks": []any{
-						map[string]any{"type": "command", "command": ": " + tag + "; cd " + g.WS + "; [ -e go ] || { " + waiting + "; }"},
+						map[string]any{"type": "command", "command": ": " + tag + "; cd " + g.WS + "; [ -e go ] || { " +
+							waiting + "; }"},
 					}}}
 				}
 				rules := filepath.Join(g.Home, "rules.json")

@@ -18,7 +18,8 @@ import (
 // limitedGroup makes a control group whose processes may use so many bytes of memory, in version 2 or 1.
 func limitedGroup(t *testing.T, bytes int) (dir string) {
 	t.Helper()
-	for mount, file := range map[string]string{"/sys/fs/cgroup": "memory.max", "/sys/fs/cgroup/memory": "memory.limit_in_bytes"} {
+	for mount, file := range map[string]string{"/sys/fs/cgroup": "memory.max",
+		"/sys/fs/cgroup/memory": "memory.limit_in_bytes"} {
 		dir := filepath.Join(mount, fmt.Sprintf("toolhost-test-%d", os.Getpid()))
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
@@ -50,7 +51,8 @@ func TestLittleMemory(t *testing.T) {
 		script := fmt.Sprintf(`echo $$ > %s/cgroup.procs && exec "$0" "$@"`, group)
 		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", script, host.Binary}, cmd.Args[1:]...)
 	}
-	h, err := host.StartHostAs(t.Context(), inGroup, host.StdioModern, dir, host.CleanEnv(host.TempDir(t)), "--root", dir)
+	h, err := host.StartHostAs(t.Context(), inGroup, host.StdioModern, dir, host.CleanEnv(host.TempDir(t)),
+		"--root", dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ func TestFaultOwnChanges(t *testing.T) {
 	before := g.stands()
 	s := g.start(host.StdioModern)
 	s.covered()
-	first, err := s.Start(s.Ctx, "Bash", host.Args{"command": "echo new > first; touch begun" + waits}.String(), host.Conversation("first"))
+	first, err := s.Start(s.Ctx, "Bash", host.Args{"command": "echo new > first; touch begun" + waits}.String(),
+		host.Conversation("first"))
 	host.Must(t, err)
 	host.Eventually(t, func() string {
 		if _, err := os.Lstat(g.Path("begun")); err != nil {
@@ -62,7 +63,8 @@ func TestFaultOwnChanges(t *testing.T) {
 	host.Must(t, json.Unmarshal(raw, &calls))
 	for _, c := range calls {
 		if strings.HasPrefix(c.Command, "echo") && slices.ContainsFunc(c.Files, func(f struct{ Path string }) bool {
-			return strings.HasSuffix(f.Path, "edited") || strings.HasSuffix(f.Path, "written") || strings.HasSuffix(f.Path, "d")
+			return strings.HasSuffix(f.Path, "edited") || strings.HasSuffix(f.Path, "written") ||
+				strings.HasSuffix(f.Path, "d")
 		}) {
 			t.Errorf("the entry of %q has what other calls changed: %+v", c.Command, c.Files)
 		}
@@ -78,7 +80,8 @@ func TestFaultOwnChanges(t *testing.T) {
 	}
 	for _, id := range commands {
 		out, err := g.Run("undo", id, "--yes", "--dry-run")
-		if text := string(out) + errorText(err); !strings.Contains(text, commands[0]) || !strings.Contains(text, commands[1]) {
+		if text := string(out) + errorText(err); !strings.Contains(text, commands[0]) ||
+			!strings.Contains(text, commands[1]) {
 			t.Errorf("the undo of %s does not name both commands: %s", id, text)
 		}
 	}
@@ -86,7 +89,8 @@ func TestFaultOwnChanges(t *testing.T) {
 		t.Errorf("the undo of both: %v %s", err, out)
 	}
 	now := g.stands()
-	if now["edited"] == before["edited"] || now["d/e/written"] == "" || now["both"] != before["both"] || now["first"] != before["first"] {
+	if now["edited"] == before["edited"] || now["d/e/written"] == "" || now["both"] != before["both"] ||
+		now["first"] != before["first"] {
 		t.Errorf("after the undo of both commands: %q", now)
 	}
 }

@@ -70,7 +70,8 @@ func TestWriteAfterPage(t *testing.T) {
 			}
 			t.Run(name+", "+size, func(t *testing.T) {
 				g := newGround(t)
-				path := g.Put("f.txt", strings.Repeat("a line of text\n", 2)+"state: old\n"+strings.Repeat("a line of text\n", lines))
+				path := g.Put("f.txt", strings.Repeat("a line of text\n", 2)+"state: old\n"+
+					strings.Repeat("a line of text\n", lines))
 				s := g.start(host.StdioModern)
 				read := host.Args{"file_path": path, "offset": 1, "limit": 3}
 				s.MustCall("Read", read)
@@ -84,7 +85,8 @@ func TestWriteAfterPage(t *testing.T) {
 					case "Edit back":
 						s.MustCall("Edit", host.Args{"file_path": path, "old_string": "state: new", "new_string": "state: old"})
 					case "Edit nothing":
-						s.Refused("Edit", host.Args{"file_path": path, "old_string": "not there", "new_string": "x"}, "not found", "not there")
+						s.Refused("Edit", host.Args{"file_path": path, "old_string": "not there", "new_string": "x"},
+							"not found", "not there")
 					}
 				}
 				before := []byte(host.Get(t, path))

@@ -62,7 +62,8 @@ func script(r *rand.Rand) string {
 	}
 	// What leaves an ignored directory does so last: its content is not kept if the same command then changes it.
 	leaves := func(step string) bool { return strings.HasPrefix(step, "mv ignored/") }
-	all = append(slices.DeleteFunc(slices.Clone(all), leaves), slices.DeleteFunc(all, func(step string) bool { return !leaves(step) })...)
+	all = append(slices.DeleteFunc(slices.Clone(all), leaves),
+		slices.DeleteFunc(all, func(step string) bool { return !leaves(step) })...)
 	return strings.Join(all, "\n")
 }
 
@@ -147,7 +148,8 @@ func TestFaultUndoAll(t *testing.T) {
 		if len(made) > 0 {
 			out, err := g.Run("rewind", made[0], "--yes")
 			if diff := cmp.Diff(before, g.shape()); diff != "" || err != nil {
-				t.Fatalf("seed %d round %d:\n%s\n%v %s\n(-before +rewound)\n%s", seed, round, strings.Join(scripts, "\n---\n"), err, out, diff)
+				t.Fatalf("seed %d round %d:\n%s\n%v %s\n(-before +rewound)\n%s", seed, round,
+					strings.Join(scripts, "\n---\n"), err, out, diff)
 			}
 		}
 	}

@@ -30,7 +30,8 @@ var savers = []saver{
 		return host.Args{"file_path": path, "content": "version lost\n"}
 	}},
 	{"NotebookEdit", "book.ipynb", func(v string) string {
-		return `{"cells":[{"cell_type":"markdown","id":"a","metadata":{},"source":["version ` + v + `"]},{"cell_type":"raw","id":"b","metadata":{},"source":["old"]}],"metadata":{},"nbformat":4,"nbformat_minor":5}`
+		return `{"cells":[{"cell_type":"markdown","id":"a","metadata":{},"source":["version ` + v +
+			`"]},{"cell_type":"raw","id":"b","metadata":{},"source":["old"]}],"metadata":{},"nbformat":4,"nbformat_minor":5}`
 	}, func(path string) host.Args {
 		return host.Args{"notebook_path": path, "cell_id": "b", "new_source": "new"}
 	}},
@@ -68,7 +69,8 @@ func TestFaultSaved(t *testing.T) {
 				both.Wait()
 				if failed {
 					refused++
-					if !strings.Contains(text, fmt.Sprintf("version %d", i+1)) && !strings.Contains(text, "Read it again") {
+					if !strings.Contains(text, fmt.Sprintf("version %d", i+1)) &&
+						!strings.Contains(text, "Read it again") {
 						t.Errorf("the refusal says nothing of what was saved:\n%s", text)
 					}
 				}
@@ -101,7 +103,8 @@ func TestFaultEmptied(t *testing.T) {
 	}
 	for _, path := range []string{path, linked} {
 		s.MustCall("Read", host.Args{"file_path": path})
-		for _, change := range []host.Args{{"old_string": "one\n", "new_string": ""}, {"old_string": "", "new_string": "one\n"}, {"old_string": "one\n", "new_string": ""}} {
+		for _, change := range []host.Args{{"old_string": "one\n", "new_string": ""},
+			{"old_string": "", "new_string": "one\n"}, {"old_string": "one\n", "new_string": ""}} {
 			before := changed(path)
 			change["file_path"] = path
 			s.MustCall("Edit", change)

@@ -34,7 +34,8 @@ func TestFaultSettings(t *testing.T) {
 	rules := func(more string) string {
 		return `{"permissions": {"deny": ["Read(secret.txt)", "Edit(secret.txt)"` + more + `]}}`
 	}
-	versions := []string{rules(""), rules(`, "Read(other.txt)"`), rules(`, "Bash(rm:*)", "Write(x/**)"`), `{"permissions": {"deny": [`}
+	versions := []string{rules(""), rules(`, "Read(other.txt)"`), rules(`, "Bash(rm:*)", "Write(x/**)"`),
+		`{"permissions": {"deny": [`}
 	for _, sandboxed := range []bool{true, false} {
 		if sandboxed && !host.Contained(t) {
 			continue
@@ -155,7 +156,8 @@ func TestFaultKillTrust(t *testing.T) {
 	took, killed := 200*time.Millisecond, 0
 	for n := range samples.Rounds(25) {
 		name := fmt.Sprintf("w%d", n%50)
-		dir := filepath.Dir(filepath.Dir(g.Put(name+"/.claude/settings.json", fmt.Sprintf(`{"permissions": {"allow": ["Bash(run %d:*)"]}}`, n))))
+		dir := filepath.Dir(filepath.Dir(g.Put(name+"/.claude/settings.json",
+			fmt.Sprintf(`{"permissions": {"allow": ["Bash(run %d:*)"]}}`, n))))
 		given = slices.DeleteFunc(given, func(d string) bool { return d == dir }) // its content is another now
 		cmd := exec.Command(host.Binary, "trust", "--yes", "--state-dir", g.State, dir)
 		cmd.Dir, cmd.Env = g.WS, host.CleanEnv(g.Home)
@@ -192,5 +194,6 @@ func TestFaultKillTrust(t *testing.T) {
 	if len(left) > killed {
 		t.Errorf("%d kills left behind: %q", killed, left)
 	}
-	t.Logf("%d of the commands were killed, which left %d files of a few hundred bytes; one takes %v", killed, len(left), took)
+	t.Logf("%d of the commands were killed, which left %d files of a few hundred bytes; one takes %v", killed,
+		len(left), took)
 }

@@ -289,7 +289,8 @@ func (s *soaker) read(ctx context.Context, f *soaked) error {
 		return fmt.Errorf("Read of %s: %w", f.path, err)
 	}
 	if len(now) < max(acked, s.lastSeen[f]) {
-		return fmt.Errorf("Read of %s shows %d marks; %d were acknowledged before, %d seen", f.path, len(now), acked, s.lastSeen[f])
+		return fmt.Errorf("Read of %s shows %d marks; %d were acknowledged before, %d seen", f.path, len(now), acked,
+			s.lastSeen[f])
 	}
 	s.lastSeen[f] = len(now)
 	return nil

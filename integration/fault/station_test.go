@@ -25,7 +25,8 @@ import (
 const mostStations = 400
 
 // ailments are the errors that a disk, a file system and a kernel give.
-var ailments = []syscall.Errno{unix.ENOSPC, unix.EDQUOT, unix.EIO, unix.EROFS, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EPERM}
+var ailments = []syscall.Errno{unix.ENOSPC, unix.EDQUOT, unix.EIO, unix.EROFS, unix.ENOMEM, unix.EMFILE,
+	unix.ENFILE, unix.EPERM}
 
 // TestFaultStations lets every system call of every change fail, one after the other, with errors of every kind, once and for good. A
 // change that was refused left the file as it was and nothing next to it; one that was acknowledged is there, and can be undone unless
@@ -55,7 +56,8 @@ func TestFaultStations(t *testing.T) {
 				// Where a disk was full, the history gave room: its older entries went.
 				room := slices.ContainsFunc(all, func(e syscall.Errno) bool { return e == unix.ENOSPC || e == unix.EDQUOT })
 				if done > p.undoable || done < p.undoable && (!room || done == 0) {
-					t.Errorf("%d changes are in the history; %d were acknowledged as such that can be undone", done, p.undoable)
+					t.Errorf("%d changes are in the history; %d were acknowledged as such that can be undone",
+						done, p.undoable)
 				}
 				g.Tidy()
 				t.Logf("%d errors met, %d changes refused, %d put back by the next start", p.met, p.refused, p.restored)
@@ -99,7 +101,8 @@ func (p *ailing) ail(t *testing.T, g *ground, errno syscall.Errno) {
 		case err != nil:
 			t.Errorf("%v at station %d: %v\n%s", errno, station, err, text)
 		case failed && n != p.acked, !failed && n != p.acked+1:
-			t.Errorf("%v at station %d: failed %v, and it holds number %d after %d: %.300s", errno, station, failed, n, p.acked, text)
+			t.Errorf("%v at station %d: failed %v, and it holds number %d after %d: %.300s", errno, station, failed, n,
+				p.acked, text)
 		}
 		if left := host.Leftovers(t, g.WS); len(left) > 0 {
 			t.Errorf("%v at station %d left %q", errno, station, left)
@@ -212,7 +215,8 @@ func TestFaultWatches(t *testing.T) {
 			}
 			g.Put(fmt.Sprintf("late/%d.txt", round), fmt.Sprintf("late%d\n", round))
 			host.Must(t, s.Cmd.Process.Signal(syscall.SIGCONT))
-			if text := s.MustCall("Grep", host.Args{"pattern": fmt.Sprintf("late%d$", round)}); !strings.Contains(text, fmt.Sprintf("late/%d.txt", round)) {
+			if text := s.MustCall("Grep", host.Args{"pattern": fmt.Sprintf("late%d$", round)}); !strings.Contains(text,
+				fmt.Sprintf("late/%d.txt", round)) {
 				t.Errorf("after an overflow: %s", text)
 			}
 			s.findsChanges(g, 5)
@@ -232,7 +236,8 @@ func (s *session) findsChanges(g *ground, rounds int) {
 		}
 		fresh := fmt.Sprintf("new%d/x%d.txt", n%7, n)
 		g.Put(fresh, "x\n")
-		if text := s.MustCall("Glob", host.Args{"pattern": "**/" + filepath.Base(fresh)}); !strings.Contains(text, fresh) {
+		if text := s.MustCall("Glob", host.Args{"pattern": "**/" + filepath.Base(fresh)}); !strings.Contains(text,
+			fresh) {
 			s.T.Errorf("new file %d is not found: %s", n, text)
 		}
 	}
@@ -244,7 +249,8 @@ func TestFaultClock(t *testing.T) {
 	g := newGround(t)
 	g.Put("a.txt", "number 0\n")
 	n := 0
-	for _, jump := range []time.Time{time.Unix(0, 0), time.Now().AddDate(30, 0, 0), time.Unix(-86400*365, 0), time.Now().AddDate(-3, 0, 0), time.Now()} {
+	for _, jump := range []time.Time{time.Unix(0, 0), time.Now().AddDate(30, 0, 0), time.Unix(-86400*365, 0),
+		time.Now().AddDate(-3, 0, 0), time.Now()} {
 		s := g.start(host.StdioModern)
 		s.work(&n)
 		host.Must(t, os.Chtimes(g.Path("a.txt"), jump, jump))
@@ -255,7 +261,8 @@ func TestFaultClock(t *testing.T) {
 		host.Must(t, os.WriteFile(g.Path("a.txt"), []byte(other), 0o644))
 		host.Must(t, os.Chtimes(g.Path("a.txt"), jump, jump))
 		s.Refused("Edit", host.Args{"file_path": "a.txt", "old_string": "mm", "new_string": "m"}, "has changed")
-		if text := s.MustCall("Grep", host.Args{"pattern": "nummer", "output_mode": "content"}); !strings.Contains(text, strings.TrimSpace(other)) {
+		if text := s.MustCall("Grep", host.Args{"pattern": "nummer", "output_mode": "content"}); !strings.Contains(text,
+			strings.TrimSpace(other)) {
 			t.Errorf("a change under the same date is not found: %s", text)
 		}
 		g.Put("a.txt", fmt.Sprintf("number %d\n", n))

@@ -30,7 +30,8 @@ type Console struct {
 func (c *Console) OpenLink(t *testing.T) string {
 	t.Helper()
 	Eventually(t, func() (missing string) { // a client on stdio is connected before the host is up
-		if found, err := filepath.Glob(filepath.Join(c.Home, "state", "toolhost", "console", "*.json")); len(found) == 0 {
+		if found, err := filepath.Glob(filepath.Join(c.Home, "state", "toolhost", "console",
+			"*.json")); len(found) == 0 {
 			return fmt.Sprintf("there is no console, %v", err)
 		}
 		return ""
@@ -87,7 +88,8 @@ func (c *Console) Enter(t *testing.T, web *http.Client) (status int) {
 }
 
 // Get fetches a page.
-func (c *Console) Get(t *testing.T, web *http.Client, path string, change func(*http.Request)) (status int, body string) {
+func (c *Console) Get(t *testing.T, web *http.Client, path string, change func(*http.Request)) (status int,
+	body string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, c.At(path), nil)
 	if err != nil {

@@ -40,7 +40,8 @@ func (g *Ground) Start(s Setting, flags ...string) *Session {
 	g.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*Patience)
 	g.T.Cleanup(cancel)
-	h, err := StartHost(ctx, s, g.WS, CleanEnv(g.Home), append([]string{"--root", g.WS, "--state-dir", g.State}, flags...)...)
+	h, err := StartHost(ctx, s, g.WS, CleanEnv(g.Home),
+		append([]string{"--root", g.WS, "--state-dir", g.State}, flags...)...)
 	if err != nil {
 		g.T.Fatal(err)
 	}

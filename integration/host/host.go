@@ -60,7 +60,8 @@ func StartHost(ctx context.Context, s Setting, dir string, env []string, flags .
 }
 
 // StartHostAs is startHost after a last word about the process.
-func StartHostAs(ctx context.Context, as func(*exec.Cmd), s Setting, dir string, env []string, flags ...string) (*Host, error) {
+func StartHostAs(ctx context.Context, as func(*exec.Cmd), s Setting, dir string, env []string,
+	flags ...string) (*Host, error) {
 	h := &Host{Stderr: &LockedBuffer{}, Web: s.Transport == "http"}
 	args := append([]string{s.Transport}, flags...)
 	if h.Web {
@@ -158,7 +159,8 @@ func Must(t testing.TB, err error) {
 
 // CleanEnv is an environment in which nothing of the developer's own settings counts.
 func CleanEnv(home string) []string {
-	env := []string{"HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state"), "XDG_CONFIG_HOME=" + filepath.Join(home, "config")}
+	env := []string{"HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state"), "XDG_CONFIG_HOME=" +
+		filepath.Join(home, "config")}
 	for _, name := range []string{"PATH", "TMPDIR", "LANG", "GORACE"} {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)

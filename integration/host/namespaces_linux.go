@@ -18,7 +18,8 @@ func WithoutNamespaces(t testing.TB) func(*exec.Cmd) {
 	}
 	const script = `echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"`
 	return func(cmd *exec.Cmd) {
-		cmd.Args = append([]string{unshare, "--user", "--map-root-user", "sh", "-c", script, "sh", Binary}, cmd.Args[1:]...)
+		cmd.Args = append([]string{unshare, "--user", "--map-root-user", "sh", "-c", script, "sh", Binary},
+			cmd.Args[1:]...)
 		cmd.Path = unshare
 	}
 }

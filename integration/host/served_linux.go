@@ -77,11 +77,13 @@ func (s *Served) MustCall(tool string, a Args, meta map[string]any) Reply {
 
 // Try calls a tool in the conversation that meta names, and returns the reply or why there is none.
 func (s *Served) Try(ctx context.Context, tool string, a Args, meta map[string]any) (r Reply, err error) {
-	all := map[string]any{"io.modelcontextprotocol/protocolVersion": client.Modern, "io.modelcontextprotocol/clientCapabilities": map[string]any{}}
+	all := map[string]any{"io.modelcontextprotocol/protocolVersion": client.Modern,
+		"io.modelcontextprotocol/clientCapabilities": map[string]any{}}
 	for k, v := range meta {
 		all[k] = v
 	}
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": a, "_meta": all}})
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+		"params": map[string]any{"name": tool, "arguments": a, "_meta": all}})
 	if err != nil {
 		return r, err
 	}

@@ -93,7 +93,8 @@ func TestConformanceClient(t *testing.T) {
 	for _, scenario := range scenarios {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(node, suite, "client", "--command", client, "--scenario", scenario, "-o", host.TempDir(t))
+			cmd := exec.Command(node, suite, "client", "--command", client, "--scenario", scenario, "-o",
+				host.TempDir(t))
 			cmd.Env = append(os.Environ(), "TOOLHOST="+host.Binary)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out[max(0, strings.Index(string(out), "Test Results")):])
@@ -138,7 +139,8 @@ func startFixtures(t *testing.T, relay ...string) (url string) {
 	}
 	cmd := exec.Command(program, relay...)
 	home := host.TempDir(t)
-	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home)
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home,
+		"XDG_CACHE_HOME="+home)
 	stop, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

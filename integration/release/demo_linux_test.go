@@ -48,7 +48,8 @@ func demo(t *testing.T, how ...func(*exec.Cmd)) string {
 
 // masked replaces what differs from run to run by an ellipsis, as TestPages reads it.
 func masked(text string) string {
-	for _, m := range []string{`/tmp/toolhost-demo-\d+`, `process:[0-9a-f]{12}`, `\b[a-z2-7]{12}\b`, `\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`, `(?m)^(held   )?Exit code \d+$`, `(?m)curl: \(\d+\).*$`, `(?m)^Next: .*$`} {
+	for _, m := range []string{`/tmp/toolhost-demo-\d+`, `process:[0-9a-f]{12}`, `\b[a-z2-7]{12}\b`,
+		`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`, `(?m)^(held   )?Exit code \d+$`, `(?m)curl: \(\d+\).*$`, `(?m)^Next: .*$`} {
 		text = regexp.MustCompile(m).ReplaceAllStringFunc(text, func(found string) string {
 			for _, kept := range []string{"held   Exit code ", "Exit code ", "Next: "} {
 				if strings.HasPrefix(found, kept) {

@@ -87,7 +87,8 @@ func (s node) rows(out *strings.Builder, path string) {
 	for _, name := range names {
 		p := s.Properties[name]
 		if _, hook := p.Properties["command"]; hook { // its fields are in the page on rules
-			p = node{Description: cmp.Or(p.Description, "A hook of the type command or http that answers allow or ask.")}
+			p = node{Description: cmp.Or(p.Description,
+				"A hook of the type command or http that answers allow or ask.")}
 		}
 		if len(p.Properties) > 0 {
 			p.rows(out, path+name+".")

@@ -35,7 +35,8 @@ func TestGoInstall(t *testing.T) {
 		return
 	}
 	installed := filepath.Join(bin, "toolhost")
-	if out, err := exec.Command(installed, "version").CombinedOutput(); err != nil || string(out) != "toolhost 0.1.0\n" {
+	if out, err := exec.Command(installed, "version").CombinedOutput(); err != nil ||
+		string(out) != "toolhost 0.1.0\n" {
 		t.Errorf("%q, %v", out, err)
 	}
 }

@@ -56,7 +56,8 @@ func measureHouse(t *testing.T) house {
 		return nil
 	}))
 	for dir, doc := range docs {
-		if !strings.Contains(dir+"/", "/internal/") && !slices.Contains(publicFace, dir) && !strings.HasPrefix(dir, "cmd/") && !strings.Contains(strings.Join(strings.Fields(doc), " "), unstable) {
+		if !strings.Contains(dir+"/", "/internal/") && !slices.Contains(publicFace, dir) &&
+			!strings.HasPrefix(dir, "cmd/") && !strings.Contains(strings.Join(strings.Fields(doc), " "), unstable) {
 			h.promising = append(h.promising, dir)
 		}
 	}
@@ -108,7 +109,8 @@ func TestHouse(t *testing.T) {
 		t.Errorf("9 of 10 functions have up to %d lines, at most %d are expected", p90, maxFunctionOfP90)
 	}
 	for _, dir := range h.promising {
-		t.Errorf("%s: the doc comment of the package does not say %q, and it is neither internal nor one of %v", dir, unstable, publicFace)
+		t.Errorf("%s: the doc comment of the package does not say %q, and it is neither internal nor one of %v", dir,
+			unstable, publicFace)
 	}
 	t.Logf("functions of up to %d lines at p90", p90)
 }

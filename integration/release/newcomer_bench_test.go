@@ -23,7 +23,8 @@ func BenchmarkNewcomer(b *testing.B) {
 	b.Run("npm", func(b *testing.B) {
 		file := filepath.Join(packNpm(b), "toolhost-"+packageVersion+".tgz")
 		newcomer(b, program, env, func(p host.Person) string {
-			npm := append(env, "npm_config_registry="+host.Nowhere, "npm_config_audit=false", "npm_config_fund=false", "npm_config_update_notifier=false")
+			npm := append(env, "npm_config_registry="+host.Nowhere, "npm_config_audit=false", "npm_config_fund=false",
+				"npm_config_update_notifier=false")
 			if out, ok := p.Run(b, npm, "npm", "install", "--global", "--prefix", p.Home, file); !ok {
 				b.Fatal(out)
 			}

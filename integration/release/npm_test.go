@@ -39,7 +39,8 @@ func packNpm(t testing.TB) string {
 		}
 	}
 	out := host.TempDir(t)
-	if said, err := exec.Command("../../.release/npm/pack", packageVersion, out, host.Binary).CombinedOutput(); err != nil {
+	if said, err := exec.Command("../../.release/npm/pack", packageVersion, out,
+		host.Binary).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	return out
@@ -55,7 +56,8 @@ type npmUser struct {
 func (u npmUser) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(u.t.Context(), program, args...)
 	cmd.Dir = u.dir
-	cmd.Env = append(host.CleanEnv(u.dir), "npm_config_registry="+u.registry, "npm_config_update_notifier=false", "npm_config_fund=false", "npm_config_audit=false")
+	cmd.Env = append(host.CleanEnv(u.dir), "npm_config_registry="+u.registry, "npm_config_update_notifier=false",
+		"npm_config_fund=false", "npm_config_audit=false")
 	return cmd
 }
 
@@ -113,7 +115,8 @@ func TestNpm(t *testing.T) {
 			t.Fatal(out)
 		}
 		out, code := u.run(filepath.Join("node_modules", ".bin", "toolhost"), "version")
-		if code != 1 || !strings.Contains(out, "/"+platform+", which holds the program, is not installed") || !strings.Contains(out, "--include=optional") {
+		if code != 1 || !strings.Contains(out, "/"+platform+", which holds the program, is not installed") ||
+			!strings.Contains(out, "--include=optional") {
 			t.Errorf("exit code %d:\n%s", code, out)
 		}
 	})
@@ -125,7 +128,8 @@ func TestNpm(t *testing.T) {
 		other := filepath.Join(u.dir, "node_modules", "@toolhost", "win32-arm64")
 		host.Must(t, os.MkdirAll(other, 0o700))
 		host.Must(t, os.WriteFile(filepath.Join(other, "toolhost.exe"), nil, 0o700))
-		if out, code := u.run("node", "toolhost.js"); code != 1 || !strings.Contains(out, "/win32-arm64 is: node_modules was made on another system") {
+		if out, code := u.run("node", "toolhost.js"); code != 1 ||
+			!strings.Contains(out, "/win32-arm64 is: node_modules was made on another system") {
 			t.Errorf("exit code %d:\n%s", code, out)
 		}
 	})
@@ -141,7 +145,8 @@ func (u npmUser) serve(installed string) {
 		if err != nil {
 			u.t.Fatal(err)
 		}
-		if r, err := conn.Call(u.t.Context(), "Read", `{"file_path":"a.txt"}`); err != nil || !strings.Contains(r.Text(), "first line") {
+		if r, err := conn.Call(u.t.Context(), "Read", `{"file_path":"a.txt"}`); err != nil ||
+			!strings.Contains(r.Text(), "first line") {
 			u.t.Errorf("Read: %+v, %v", r, err)
 		}
 		if terminate {
@@ -181,7 +186,8 @@ func newRegistry(t *testing.T, dir string) *registry {
 		manifest, integrity := readPackage(t, file)
 		name, version := manifest["name"].(string), manifest["version"].(string)
 		manifest["dist"] = map[string]string{"tarball": r.URL + "/files/" + filepath.Base(file), "integrity": integrity}
-		documents[name] = map[string]any{"name": name, "dist-tags": map[string]string{"latest": version}, "versions": map[string]any{version: manifest}}
+		documents[name] = map[string]any{"name": name, "dist-tags": map[string]string{"latest": version},
+			"versions": map[string]any{version: manifest}}
 	}
 	mux.HandleFunc("/files/", func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
@@ -261,7 +267,8 @@ func TestTap(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	for repository, file := range map[string]string{"homebrew-tap": "Casks/toolhost.rb", "scoop-bucket": "toolhost.json"} {
+	for repository, file := range map[string]string{"homebrew-tap": "Casks/toolhost.rb",
+		"scoop-bucket": "toolhost.json"} {
 		got := git("-C", filepath.Join(base, repository), "log", "--all", "--format=%s", "--name-only")
 		if want := "toolhost v1.2.3\n\n" + file + "\n"; got != want {
 			t.Errorf("%s: %q, want %q", repository, got, want)

@@ -95,7 +95,8 @@ var (
 	linkRef  = regexp.MustCompile(`\]\(([^):\s]+)\)`)
 	anchor   = regexp.MustCompile(`[^a-z0-9 _-]`)
 	fence    = regexp.MustCompile("(?ms)(^<!-- not run: [^\n]* -->\n)?^ *```([a-z]*)\n(.*?)^ *```$")
-	toolCall = regexp.MustCompile(`(?m)(?:^|[\s` + "`" + `(/])toolhost ([a-z]+(?:-[a-z]+)*)((?:[^\n` + "`" + `|&;\\]|\\\n)*)`)
+	toolCall = regexp.MustCompile(`(?m)(?:^|[\s` + "`" + `(/])toolhost ([a-z]+(?:-[a-z]+)*)((?:[^\n` + "`" +
+		`|&;\\]|\\\n)*)`)
 	flagName = regexp.MustCompile(`(?:^|[\s` + "`" + `\[(])(--[a-z][a-z-]+)`)
 )
 
@@ -151,7 +152,8 @@ func (f *flagTable) of(command string) []string {
 		f.known = map[string][]string{}
 	}
 	if err == nil && bytes.Contains(out, []byte("toolhost "+command)) {
-		f.known[command] = append([]string{"--help", "--version"}, regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(string(out), -1)...)
+		f.known[command] = append([]string{"--help", "--version"},
+			regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(string(out), -1)...)
 	} else {
 		f.known[command] = nil
 	}
@@ -162,7 +164,8 @@ func (f *flagTable) of(command string) []string {
 func (p *pageTest) flagsKnown(t *testing.T) {
 	for _, m := range toolCall.FindAllStringSubmatch(p.commands(), -1) {
 		command := m[1]
-		if sub := regexp.MustCompile(`^ ([a-z]+)`).FindStringSubmatch(m[2]); sub != nil && p.flags.of(command+" "+sub[1]) != nil {
+		if sub := regexp.MustCompile(`^ ([a-z]+)`).FindStringSubmatch(m[2]); sub != nil &&
+			p.flags.of(command+" "+sub[1]) != nil {
 			command += " " + sub[1]
 		}
 		m[2] = trailer.ReplaceAllString(m[2], "")
@@ -204,7 +207,8 @@ func (p *pageTest) errorTexts(t *testing.T) {
 	source := productSource(t)
 	for _, row := range regexp.MustCompile("(?m)^\\| (?:4[0-9]+ )?`([^`]+)`").FindAllStringSubmatch(table, -1) {
 		for part := range strings.SplitSeq(strings.ReplaceAll(row[1], " N ", "…"), "…") {
-			if part = strings.Trim(part, " ()"); len(part) > 3 && !strings.Contains(source, part) && !strings.HasPrefix(part, "Read-only file") {
+			if part = strings.Trim(part, " ()"); len(part) > 3 && !strings.Contains(source, part) &&
+				!strings.HasPrefix(part, "Read-only file") {
 				t.Errorf("nothing says %q", part)
 			}
 		}
@@ -391,7 +395,8 @@ func (w *pageWorld) shown(text string) string {
 // run runs a command and compares what it prints. A server goes on until the test ends.
 func (w *pageWorld) run(t *testing.T, command, want string, mustSucceed bool) {
 	t.Helper()
-	if contains := strings.Contains(command, "call Bash") || strings.Contains(command, "doctor") || strings.Contains(command, "demo"); contains && !host.Contained(t) {
+	if contains := strings.Contains(command, "call Bash") || strings.Contains(command, "doctor") ||
+		strings.Contains(command, "demo"); contains && !host.Contained(t) {
 		t.Logf("not run where nothing contains commands: %s", command)
 		return
 	}
@@ -529,7 +534,8 @@ func TestSpelling(t *testing.T) {
 	}
 	files, err := filepath.Glob("../../builtin/doc/*.md")
 	host.Must(t, err)
-	args := []string{"lint", "--no-progress", "--no-summary", "--no-must-find-files", "--config", "testdata/cspell.json", "--root", "../.."}
+	args := []string{"lint", "--no-progress", "--no-summary", "--no-must-find-files", "--config",
+		"testdata/cspell.json", "--root", "../.."}
 	for _, file := range append(files, pageFiles(t)...) {
 		path, err := filepath.Abs(file)
 		host.Must(t, err)
@@ -547,7 +553,8 @@ var productSource = func() func(t *testing.T) string {
 	return func(t *testing.T) string {
 		once.Do(func() {
 			for _, dir := range []string{"builtin", "cmd", "guard", "mcpserver", "readstate", "resultstore"} {
-				host.Must(t, filepath.WalkDir(filepath.Join("../..", dir), func(path string, _ os.DirEntry, err error) error {
+				host.Must(t, filepath.WalkDir(filepath.Join("../..", dir), func(path string, _ os.DirEntry,
+					err error) error {
 					if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 						return err
 					}

@@ -31,7 +31,8 @@ func TestReleaseBuild(t *testing.T) {
 	build := config.Builds[0]
 	ldflags := strings.ReplaceAll(build.Ldflags[0], "{{ .Version }}", "$VERSION")
 	line := "go build " + build.Flags[0] + ` -ldflags "` + ldflags + `" -o /out/toolhost ` + build.Main
-	if docker := string(readRelease(t, ".release/Dockerfile")); !strings.Contains(docker, line) || !strings.Contains(docker, build.Env[0]) {
+	if docker := string(readRelease(t, ".release/Dockerfile")); !strings.Contains(docker, line) ||
+		!strings.Contains(docker, build.Env[0]) {
 		t.Errorf("the Dockerfile does not build with %s", line)
 	}
 	for _, c := range config.Nfpms[0].Contents {
@@ -43,11 +44,13 @@ func TestReleaseBuild(t *testing.T) {
 		holds(t, []string{"completion", shell})
 	}
 	probe := filepath.Join(host.TempDir(t), "toolhost")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", strings.ReplaceAll(ldflags, "$VERSION", "1.2.3"), "-o", probe, host.Module+"cmd/toolhost")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", strings.ReplaceAll(ldflags, "$VERSION", "1.2.3"),
+		"-o", probe, host.Module+"cmd/toolhost")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := exec.CommandContext(t.Context(), probe, "version").Output(); err != nil || string(out) != "toolhost 1.2.3\n" {
+	if out, err := exec.CommandContext(t.Context(), probe, "version").Output(); err != nil ||
+		string(out) != "toolhost 1.2.3\n" {
 		t.Errorf("%q, %v", out, err)
 	}
 }

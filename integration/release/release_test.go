@@ -70,13 +70,15 @@ func TestBundleManifest(t *testing.T) {
 	if err := json.Unmarshal(readRelease(t, ".release/bundle/manifest.json"), &m); err != nil {
 		t.Fatal(err)
 	}
-	if icon, _, err := image.DecodeConfig(bytes.NewReader(readRelease(t, filepath.Join(".release/bundle", m.Icon)))); err != nil || icon.Width != 512 || icon.Height != 512 {
+	if icon, _, err := image.DecodeConfig(bytes.NewReader(readRelease(t,
+		filepath.Join(".release/bundle", m.Icon)))); err != nil || icon.Width != 512 || icon.Height != 512 {
 		t.Errorf("the icon %q: %+v, %v; want 512 pixels each way", m.Icon, icon, err)
 	}
 	if m.ManifestVersion != "0.3" || m.Name != "toolhost" || m.Version != "0.0.0" || m.Server.Type != "binary" {
 		t.Errorf("%+v", m)
 	}
-	if roots := m.User["roots"]; roots.Type != "directory" || !roots.Multiple || !roots.Required || roots.Default != nil {
+	if roots := m.User["roots"]; roots.Type != "directory" || !roots.Multiple || !roots.Required ||
+		roots.Default != nil {
 		t.Errorf("roots: %+v", roots)
 	}
 	var served, told []string
@@ -97,7 +99,8 @@ func TestBundleManifest(t *testing.T) {
 	holds(t, []string{"stdio", host.TempDir(t), host.TempDir(t)})
 	script := string(readRelease(t, ".release/mcpb"))
 	for _, command := range []string{m.Server.Config.Command, m.Server.Config.Overrides["win32"].Command} {
-		if name, ok := strings.CutPrefix(command, "${__dirname}/server/"); !ok || !strings.Contains(script, " "+name+" ") {
+		if name, ok := strings.CutPrefix(command, "${__dirname}/server/"); !ok ||
+			!strings.Contains(script, " "+name+" ") {
 			t.Errorf("%q is not packed", command)
 		}
 	}
@@ -124,7 +127,8 @@ func TestRegistryEntry(t *testing.T) {
 	if err := dec.Decode(&s); err != nil {
 		t.Fatal(err)
 	}
-	if s.Schema != "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json" || s.Name != registryName ||
+	if s.Schema != "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json" ||
+		s.Name != registryName ||
 		s.Repository.URL != repositoryURL || s.Repository.Source != "github" || s.Version != "0.0.0" {
 		t.Errorf("%+v", s)
 	}
@@ -138,7 +142,8 @@ func TestRegistryEntry(t *testing.T) {
 		}
 		switch p.RegistryType {
 		case "mcpb":
-			if !regexp.MustCompile(`^[a-f0-9]{64}$`).MatchString(p.FileSha256) || !strings.HasPrefix(p.Identifier, repositoryURL+"/releases/download/v") {
+			if !regexp.MustCompile(`^[a-f0-9]{64}$`).MatchString(p.FileSha256) ||
+				!strings.HasPrefix(p.Identifier, repositoryURL+"/releases/download/v") {
 				t.Errorf("%+v", p)
 			}
 		case "oci":
@@ -177,7 +182,8 @@ func TestRegistryEntry(t *testing.T) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	for system, digest := range bundles {
-		if want := "toolhost-" + system + ".mcpb\",\n      \"fileSha256\": \"" + digest; !bytes.Contains(out, []byte(want)) {
+		if want := "toolhost-" + system + ".mcpb\",\n      \"fileSha256\": \"" +
+			digest; !bytes.Contains(out, []byte(want)) {
 			t.Errorf("no %s in\n%s", want, out)
 		}
 	}
@@ -287,7 +293,8 @@ func TestKubernetes(t *testing.T) {
 	for _, pod := range []podSpec{template.Spec.PodTemplate.Spec, deployment.Spec.Template.Spec} {
 		c := pod.Containers[0]
 		holds(t, c.Args)
-		if c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.SecurityContext["readOnlyRootFilesystem"] != true || c.SecurityContext["allowPrivilegeEscalation"] != false {
+		if c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.SecurityContext["readOnlyRootFilesystem"] != true ||
+			c.SecurityContext["allowPrivilegeEscalation"] != false {
 			t.Errorf("the container is %+v", c)
 		}
 		if len(all.Images) != 1 || all.Images[0].Name != c.Image {

@@ -15,8 +15,9 @@ func NewGit(seed uint64) *Git { return &Git{rand.New(rand.NewPCG(49, seed))} }
 
 // gitProtected are protected names of each kind, and gitNames these and others.
 var (
-	gitProtected = []string{".mcp.json", ".vscode/settings.json", ".vscode/tasks.json", ".husky/pre-commit", "mise.toml", ".claude/settings.json", "pkg/.envrc", ".claude/commands/c.md", "CLAUDE.md"}
-	gitNames     = append(slices.Clone(gitProtected), "a.txt", "sub/b.txt")
+	gitProtected = []string{".mcp.json", ".vscode/settings.json", ".vscode/tasks.json", ".husky/pre-commit",
+		"mise.toml", ".claude/settings.json", "pkg/.envrc", ".claude/commands/c.md", "CLAUDE.md"}
+	gitNames = append(slices.Clone(gitProtected), "a.txt", "sub/b.txt")
 )
 
 // GitEnv are variables with which equal scripts make equal commits.

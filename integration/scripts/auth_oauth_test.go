@@ -87,7 +87,8 @@ func (l *login) token(kid string, key any, change map[string]any) string {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	claims := map[string]any{"iss": l.URL, "aud": resource, "sub": "alice", "exp": time.Now().Add(time.Hour).Unix(), "scope": "th:read th:exec"}
+	claims := map[string]any{"iss": l.URL, "aud": resource, "sub": "alice", "exp": time.Now().Add(time.Hour).Unix(),
+		"scope": "th:read th:exec"}
 	maps.Copy(claims, change)
 	raw, err := json.Marshal(claims)
 	if err != nil {
@@ -152,7 +153,8 @@ func TestOAuth(t *testing.T) {
 		}
 	}()
 	good := l.token("", nil, nil)
-	if status, _, body := knock(t, h.URL, good); status != http.StatusServiceUnavailable || !strings.Contains(body, l.URL) {
+	if status, _, body := knock(t, h.URL, good); status != http.StatusServiceUnavailable ||
+		!strings.Contains(body, l.URL) {
 		t.Errorf("while the issuer is away: %d %s", status, body)
 	}
 	if status, _, body := knock(t, h.URL, h.Token); status != http.StatusOK {
@@ -161,7 +163,8 @@ func TestOAuth(t *testing.T) {
 	l.goAway(false)
 	host.Eventually(t, func() string {
 		status, _, body := knock(t, h.URL, good)
-		if status == http.StatusOK && strings.Contains(body, `"Bash"`) && strings.Contains(body, `"Read"`) && !strings.Contains(body, `"Write"`) {
+		if status == http.StatusOK && strings.Contains(body, `"Bash"`) && strings.Contains(body, `"Read"`) &&
+			!strings.Contains(body, `"Write"`) {
 			return ""
 		}
 		return body
@@ -176,7 +179,8 @@ func TestOAuth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := c.Call(ctx, "Write", `{"file_path":"made","content":"x"}`); err != nil || !r.IsError || !strings.Contains(r.Text(), "needs the right write") {
+	if r, err := c.Call(ctx, "Write", `{"file_path":"made","content":"x"}`); err != nil || !r.IsError ||
+		!strings.Contains(r.Text(), "needs the right write") {
 		t.Errorf("a tool without its scope: %+v, %v", r, err)
 	}
 }
@@ -200,7 +204,8 @@ func (l *login) attack(t *testing.T, url, ws string) {
 		"another's key":    {l.token("one", stranger, nil), `error="invalid_token"`, 401},
 		"no scope of ours": {l.token("", nil, map[string]any{"scope": "read exec openid"}), `error="insufficient_scope"`, 403},
 	} {
-		if status, challenge, body := knock(t, url, tt.bearer); status != tt.status || !strings.Contains(challenge, tt.challenge) || strings.Contains(body, ws) {
+		if status, challenge, body := knock(t, url, tt.bearer); status != tt.status ||
+			!strings.Contains(challenge, tt.challenge) || strings.Contains(body, ws) {
 			t.Errorf("%s: %d %s %s", name, status, challenge, body)
 		}
 	}

@@ -97,7 +97,8 @@ func TestAnnouncedTogether(t *testing.T) {
 		{"--console-listen", "0.0.0.0:0", 2},
 		{"--console-listen", taken.Addr().String(), 1},
 	} {
-		for _, flags := range [][]string{{"stdio"}, {"http", "--listen", "127.0.0.1:0"}, {"http", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--console"}} {
+		for _, flags := range [][]string{{"stdio"}, {"http", "--listen", "127.0.0.1:0"},
+			{"http", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--console"}} {
 			flags := append(flags, tt.flag, tt.value)
 			out, code := host.RunCommand(t, home, flags...)
 			if code != tt.want || strings.Contains(out, "listening on") || strings.Contains(out, "metrics on http") {
@@ -124,7 +125,8 @@ func TestMistakes(t *testing.T) {
 		{[]string{"rules", "--deny", "Bash("}, "no closing parenthesis"},
 		{[]string{"rules", "--deny", "Read([)"}, "guards the literal path"},
 	} {
-		if out, _ := host.RunCommand(t, home, tt.args...); !strings.Contains(out, tt.want) || strings.Contains(out, "goroutine") {
+		if out, _ := host.RunCommand(t, home, tt.args...); !strings.Contains(out, tt.want) ||
+			strings.Contains(out, "goroutine") {
 			t.Errorf("toolhost %s: no %q in\n%s", strings.Join(tt.args, " "), tt.want, out)
 		}
 	}
@@ -142,7 +144,8 @@ func TestWithoutHome(t *testing.T) {
 	for _, home := range []string{"", "HOME=", "HOME=relative"} {
 		cmd := exec.Command(host.Binary, "call", "Glob", `{"pattern":"none"}`)
 		dir := host.TempDir(t)
-		cmd.Dir, cmd.Env = u.HomeDir, []string{"XDG_STATE_HOME=" + dir, "XDG_CACHE_HOME=" + dir, home, "PATH=" + os.Getenv("PATH")}
+		cmd.Dir, cmd.Env = u.HomeDir, []string{"XDG_STATE_HOME=" + dir, "XDG_CACHE_HOME=" + dir, home, "PATH=" +
+			os.Getenv("PATH")}
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "the whole home directory") {
 			t.Errorf("with %q: %v\n%s", home, err, out)
 		}
@@ -181,7 +184,8 @@ func TestManualPages(t *testing.T) {
 		t.Skip("groff, which reads manual pages, is not here")
 	}
 	for _, page := range pages {
-		if out, err := exec.Command("groff", "-man", "-Tascii", "-ww", "-z", page).CombinedOutput(); err != nil || len(out) > 0 {
+		if out, err := exec.Command("groff", "-man", "-Tascii", "-ww", "-z", page).CombinedOutput(); err != nil ||
+			len(out) > 0 {
 			t.Errorf("%s: %v\n%s", filepath.Base(page), err, out)
 		}
 	}
@@ -193,16 +197,19 @@ func TestHistoryGoesByTheRulesOfTheWorkspace(t *testing.T) {
 	project := filepath.Join(home, "src", "project")
 	host.WriteIn(t, home, "src/project/.git/HEAD", "")
 	for _, name := range []string{"open.txt", "closed.txt", "linked.txt"} {
-		if out, code := host.RunCommand(t, home, "call", "Write", `{"file_path":"`+name+`","content":"one\n"}`, "--root", project); code != 0 {
+		if out, code := host.RunCommand(t, home, "call", "Write", `{"file_path":"`+name+`","content":"one\n"}`,
+			"--root", project); code != 0 {
 			t.Fatal(out)
 		}
 	}
 	if err := os.Link(filepath.Join(project, "linked.txt"), filepath.Join(project, "secret.txt")); err != nil {
 		t.Skip("no hard links here:", err)
 	}
-	host.WriteIn(t, home, "src/project/.claude/settings.json", `{"permissions":{"deny":["Read(closed.txt)","Read(secret.txt)"]}}`)
+	host.WriteIn(t, home, "src/project/.claude/settings.json",
+		`{"permissions":{"deny":["Read(closed.txt)","Read(secret.txt)"]}}`)
 	out, code := host.RunCommand(t, home, "history")
-	if code != 0 || !strings.Contains(out, "open.txt") || strings.Contains(out, "closed.txt") || strings.Contains(out, "linked.txt") {
+	if code != 0 || !strings.Contains(out, "open.txt") || strings.Contains(out, "closed.txt") ||
+		strings.Contains(out, "linked.txt") {
 		t.Errorf("the history lists what the workspace denies, or not what it allows: exit code %d\n%s", code, out)
 	}
 	out, code = host.RunCommand(t, home, "undo", "--path", project, "--yes")
@@ -250,7 +257,8 @@ done
 		{[]string{"check", "mcp__s__other", "{}"}, false, "no such tool: mcp__s__other"},
 		{[]string{"tools", "--mcp-config", filepath.Join(p.Home, "none.json")}, false, "none.json: no such file or directory"},
 	} {
-		if out, ok := p.Run(t, nil, host.Binary, append(c.args, with...)...); ok != c.ok || !strings.Contains(out, c.says) {
+		if out, ok := p.Run(t, nil, host.Binary, append(c.args, with...)...); ok != c.ok ||
+			!strings.Contains(out, c.says) {
 			t.Errorf("%v says\n%s", c.args, out)
 		}
 	}

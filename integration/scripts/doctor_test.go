@@ -35,7 +35,8 @@ func TestDoctor(t *testing.T) {
 		before, _, _ := strings.Cut(f.Text, ":")
 		spoken = append(spoken, before)
 	}
-	want := []string{"stdio, revision 2026-07-28", "stdio, revision 2025-11-25", "http, revision 2026-07-28", "http, revision 2025-11-25"}
+	want := []string{"stdio, revision 2026-07-28", "stdio, revision 2025-11-25", "http, revision 2026-07-28",
+		"http, revision 2025-11-25"}
 	if !slices.Equal(spoken, want) {
 		t.Errorf("spoken: %q, want %q", spoken, want)
 	}

@@ -88,7 +88,8 @@ func TestInstallList(t *testing.T) {
 
 // TestInstalledEntryStarts starts what an entry says, as the client would.
 func TestInstalledEntryStarts(t *testing.T) {
-	for name, path := range map[string]string{"cursor": ".cursor/mcp.json", "claude-desktop": "config/Claude/claude_desktop_config.json", "qwen": ".qwen/settings.json"} {
+	for name, path := range map[string]string{"cursor": ".cursor/mcp.json",
+		"claude-desktop": "config/Claude/claude_desktop_config.json", "qwen": ".qwen/settings.json"} {
 		p := host.NewPerson(t)
 		if out, ok := p.Run(t, nil, host.Binary, "install", name, "--root", ".", "--force"); !ok {
 			t.Fatal(out)

@@ -52,7 +52,8 @@ func TestNetworkUnixSocket(t *testing.T) {
 	if r := s.MustCall("Read", host.Args{"file_path": "a.txt"}, nil); !strings.Contains(r.Result.Text(), "content") {
 		t.Errorf("%+v", r)
 	}
-	if out, err := exec.Command(host.Binary, "http", "--root", g.WS, "--state-dir", g.State, "--listen", "unix:"+path).CombinedOutput(); err == nil || !strings.Contains(string(out), "another server") {
+	if out, err := exec.Command(host.Binary, "http", "--root", g.WS, "--state-dir", g.State, "--listen", "unix:"+
+		path).CombinedOutput(); err == nil || !strings.Contains(string(out), "another server") {
 		t.Errorf("a second server on the socket: %v %s", err, out)
 	}
 	token := s.Token
@@ -120,7 +121,8 @@ func TestNetworkTLS(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	number := func() string {
-		conn, err := tls.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(s.URL, "https://"), "/mcp"), web.Transport.(*http.Transport).TLSClientConfig)
+		conn, err := tls.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(s.URL, "https://"), "/mcp"),
+			web.Transport.(*http.Transport).TLSClientConfig)
 		host.Must(t, err)
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
@@ -294,7 +296,8 @@ func TestNetworkRestart(t *testing.T) {
 	if r := s.MustCall("Edit", edit, nil); !r.Result.IsError || !strings.Contains(r.Result.Text(), "read") {
 		t.Errorf("in the scope of all: %s", r.Result.Text())
 	}
-	if r := s.MustCall("Edit", edit, map[string]any{"toolhost/session": handed.Session}); r.Result.IsError || host.Get(t, path) != "after\n" {
+	if r := s.MustCall("Edit", edit, map[string]any{"toolhost/session": handed.Session}); r.Result.IsError ||
+		host.Get(t, path) != "after\n" {
 		t.Errorf("with the handle %q: %s", handed.Session, r.Result.Text())
 	}
 	s.End()
@@ -303,9 +306,11 @@ func TestNetworkRestart(t *testing.T) {
 func TestNetworkScopes(t *testing.T) {
 	g := host.NewGround(t)
 	g.Put("a.txt", "content\n")
-	s := g.Serve(nil, nil, "--listen", "127.0.0.1:0", "--strict-scope", "--session-argument", "--scope-key", "chat=exact")
+	s := g.Serve(nil, nil, "--listen", "127.0.0.1:0", "--strict-scope", "--session-argument", "--scope-key",
+		"chat=exact")
 	read := host.Args{"file_path": "a.txt"}
-	if r := s.MustCall("Read", read, nil); !r.Result.IsError || !strings.Contains(r.Result.Text(), `"toolhost/session": "new"`) {
+	if r := s.MustCall("Read", read, nil); !r.Result.IsError ||
+		!strings.Contains(r.Result.Text(), `"toolhost/session": "new"`) {
 		t.Errorf("without a scope: %s", r.Result.Text())
 	}
 	if r := s.MustCall("Read", read, map[string]any{"chat": "1"}); r.Result.IsError {

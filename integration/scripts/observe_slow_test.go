@@ -16,7 +16,8 @@ func TestTracesThatCannotBeSent(t *testing.T) {
 	home := host.DoctorHome(t)
 	ctx, cancel := context.WithTimeout(t.Context(), host.Patience)
 	defer cancel()
-	h, err := host.StartHost(ctx, host.Settings[0], filepath.Join(home, "work"), append(host.CleanEnv(home), "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:9"))
+	h, err := host.StartHost(ctx, host.Settings[0], filepath.Join(home, "work"),
+		append(host.CleanEnv(home), "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:9"))
 	if err != nil {
 		t.Fatal(err)
 	}

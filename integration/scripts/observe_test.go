@@ -84,7 +84,8 @@ func TestTraces(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.Meta = map[string]any{"traceparent": "00-" + traceID + "-" + spanID + "-01"}
-			if r, err := h.Call(ctx, "Bash", `{"command":"env"}`); err != nil || strings.Contains(r.Text(), "collector-key") {
+			if r, err := h.Call(ctx, "Bash", `{"command":"env"}`); err != nil ||
+				strings.Contains(r.Text(), "collector-key") {
 				t.Errorf("a command sees the key of the collector: %v, %v", r, err)
 			}
 			if err := h.Stop(); err != nil {
@@ -103,7 +104,8 @@ func TestTraces(t *testing.T) {
 			if got := attribute(span, "mcp.protocol.version"); got != string(s.Era) {
 				t.Errorf("the protocol is told as %q", got)
 			}
-			if want := map[string]string{"stdio": "pipe", "http": "tcp"}[s.Transport]; attribute(span, "network.transport") != want {
+			if want := map[string]string{"stdio": "pipe", "http": "tcp"}[s.Transport]; attribute(span,
+				"network.transport") != want {
 				t.Errorf("the transport is told as %q, want %q", attribute(span, "network.transport"), want)
 			}
 			if legacyWeb := s.String() == "http-2025-11-25"; legacyWeb != (attribute(span, "mcp.session.id") != "") {
@@ -119,7 +121,8 @@ func TestTraceInHeader(t *testing.T) {
 	home := host.DoctorHome(t)
 	ctx, cancel := context.WithTimeout(t.Context(), host.Patience)
 	defer cancel()
-	h, err := host.StartHost(ctx, host.HTTPModern, filepath.Join(home, "work"), append(host.CleanEnv(home), "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.url, "OTEL_METRICS_EXPORTER=none"))
+	h, err := host.StartHost(ctx, host.HTTPModern, filepath.Join(home, "work"),
+		append(host.CleanEnv(home), "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.url, "OTEL_METRICS_EXPORTER=none"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +160,8 @@ func TestMetrics(t *testing.T) {
 	home := host.DoctorHome(t)
 	ctx, cancel := context.WithTimeout(t.Context(), host.Patience)
 	defer cancel()
-	h, err := host.StartHost(ctx, host.Setting{Transport: "http", Era: "2025-11-25"}, filepath.Join(home, "work"), host.CleanEnv(home), "--metrics", ":0", "--log-format", "json")
+	h, err := host.StartHost(ctx, host.Setting{Transport: "http", Era: "2025-11-25"}, filepath.Join(home, "work"),
+		host.CleanEnv(home), "--metrics", ":0", "--log-format", "json")
 	if err != nil {
 		t.Fatal(err)
 	}

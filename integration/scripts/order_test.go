@@ -25,7 +25,8 @@ func TestOrder(t *testing.T) {
 				name := fmt.Sprintf("order-%s-%d", era, i)
 				var all []*client.Pending
 				for n := range appends {
-					p, err := s.Start(s.Ctx, "Bash", host.Args{"command": fmt.Sprintf("echo %d >>%s", n, name)}.String(), host.Conversation(name))
+					p, err := s.Start(s.Ctx, "Bash",
+						host.Args{"command": fmt.Sprintf("echo %d >>%s", n, name)}.String(), host.Conversation(name))
 					if err != nil {
 						t.Error(err)
 						return

@@ -47,16 +47,20 @@ var stumbles = []stumble{
 	{before: "toolhost call Write file_path=new.txt content=x", typed: "toolhost undo </dev/null", remedy: "--dry-run", pasted: "toolhost undo --dry-run"},
 	{before: "toolhost deny 'Read(a.txt)'", typed: "toolhost check Read file_path=a.txt", remedy: "toolhost rules --remove 'Read(a.txt)' --root {dir}", again: true},
 	{
-		before: `mkdir .claude; echo '{"permissions":{"deny":["Read(a.txt)"]}}' >.claude/settings.json`, typed: "toolhost check Read file_path=a.txt",
-		remedy: "edit {dir}/.claude/settings.json:1", pasted: "sed -i 1d .claude/settings.json; echo '{}' >.claude/settings.json", again: true,
+		before: `mkdir .claude; echo '{"permissions":{"deny":["Read(a.txt)"]}}' >.claude/settings.json`,
+		typed:  "toolhost check Read file_path=a.txt",
+		remedy: "edit {dir}/.claude/settings.json:1",
+		pasted: "sed -i 1d .claude/settings.json; echo '{}' >.claude/settings.json", again: true,
 	},
 	{typed: "toolhost check Read file_path=a.txt --deny 'Read(a.txt)'", remedy: "start the host without --deny", pasted: "toolhost check Read file_path=a.txt"},
 	{
 		before: `mkdir -p .claude ../config/toolhost; echo '{"permissions":{"defaultMode":"default"}}' >../config/toolhost/toolhost.json`,
-		typed:  "toolhost check Write file_path=b.txt content=x", remedy: "toolhost allow 'Edit(/{dir}/b.txt)' --root {dir}", again: true,
+		typed:  "toolhost check Write file_path=b.txt content=x",
+		remedy: "toolhost allow 'Edit(/{dir}/b.txt)' --root {dir}", again: true,
 	},
 	{
-		before: `mkdir .claude; echo '{"permissions":{"allow":["Bash(make:*)"]}}' >.claude/settings.json`, typed: "toolhost rules",
+		before: `mkdir .claude; echo '{"permissions":{"allow":["Bash(make:*)"]}}' >.claude/settings.json`,
+		typed:  "toolhost rules",
 		remedy: "toolhost trust", pasted: "toolhost trust --yes",
 	},
 	{typed: "toolhost call Bash 'command=curl -sS http://collector.example'", remedy: "toolhost allow-host collector.example"},
@@ -114,7 +118,8 @@ func (s stumble) stumble(t *testing.T) string {
 	_, used, _ := net.SplitHostPort(taken.Addr().String())
 	_, free, _ := net.SplitHostPort(other.Addr().String())
 	host.Must(t, other.Close())
-	fill := strings.NewReplacer("{port}", used, "{free}", free, "{dir}", project, "{bin}", filepath.Join(home, "bin")).Replace
+	fill := strings.NewReplacer("{port}", used, "{free}", free, "{dir}", project, "{bin}",
+		filepath.Join(home, "bin")).Replace
 	shell := func(text string) (string, bool) {
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", "exec "+fill(text))
 		if !strings.Contains(text, "toolhost http") {
@@ -152,7 +157,8 @@ func (s stumble) stumble(t *testing.T) string {
 	}
 	out = strings.NewReplacer(home, "/home/me", used, "8377", free, "8377").Replace(out)
 	out = regexp.MustCompile(`[0-9a-f]{16}|[\d.]+ MiB|PATH .*|curl: .*|git version .*`).ReplaceAllString(out, "…")
-	return fmt.Sprintf("$ %s\n%s", strings.NewReplacer("{port}", "8377", "{free}", "8377", "{dir}", "/home/me/project", "{bin}", "/home/me/bin").Replace(s.typed), out)
+	return fmt.Sprintf("$ %s\n%s", strings.NewReplacer("{port}", "8377", "{free}", "8377", "{dir}", "/home/me/project",
+		"{bin}", "/home/me/bin").Replace(s.typed), out)
 }
 
 // untilListening runs a command until it ends, or listens. It returns what was printed, and whether it did well.

@@ -70,7 +70,9 @@ func TestRemote(t *testing.T) {
 				t.Errorf("Read: %s", got)
 			}
 			name := "ran-" + setting.String()
-			call, err := s.Host.Start(s.Ctx, "Bash", host.Args{"command": "echo x >> " + name + "; until [ -e go ]; do sleep 0.05; done; echo done"}.String(), nil)
+			call, err := s.Host.Start(s.Ctx, "Bash",
+				host.Args{"command": "echo x >> " + name +
+					"; until [ -e go ]; do sleep 0.05; done; echo done"}.String(), nil)
 			host.Must(t, err)
 			host.Eventually(t, func() string {
 				if _, err := os.Stat(g.Path(name)); err != nil {
@@ -103,7 +105,8 @@ func TestRemoteFarKilled(t *testing.T) {
 		t.Run(setting.String(), func(t *testing.T) {
 			s := g.relay(setting)
 			name := "ran-" + setting.String()
-			call, err := s.Host.Start(s.Ctx, "Bash", host.Args{"command": "echo x >> " + name + "; sleep 100"}.String(), nil)
+			call, err := s.Host.Start(s.Ctx, "Bash", host.Args{"command": "echo x >> " + name + "; sleep 100"}.String(),
+				nil)
 			host.Must(t, err)
 			host.Eventually(t, func() string {
 				if _, err := os.Stat(g.Path(name)); err != nil {
@@ -140,7 +143,8 @@ func TestRemoteTogether(t *testing.T) {
 	one.MustCall("Edit", host.Args{"file_path": "a.txt", "old_string": "content", "new_string": "changed"})
 	three := g.relay(host.StdioModern, "--deny", "Read(a.txt)")
 	three.Refused("Read", host.Args{"file_path": "a.txt"}, "a.txt")
-	rules := g.Put("rules.json", `{"permissions": {"deny": ["Edit(a.txt)"]}, "comment": "`+strings.Repeat("x", 200_000)+`"}`)
+	rules := g.Put("rules.json", `{"permissions": {"deny": ["Edit(a.txt)"]}, "comment": "`+
+		strings.Repeat("x", 200_000)+`"}`)
 	four := g.relay(host.StdioModern, "--settings", rules)
 	four.MustCall("Read", host.Args{"file_path": "a.txt"})
 	four.Refused("Edit", host.Args{"file_path": "a.txt", "old_string": "changed", "new_string": "again"}, "Edit(a.txt)")
@@ -223,7 +227,8 @@ func TestRemoteProgram(t *testing.T) {
 		}
 	}
 	s.Refused("Read", host.Args{"file_path": tokens[0]}, "state", "denied", "protected")
-	s.Refused("Write", host.Args{"file_path": filepath.Join(g.State, "program", "next", "toolhost"), "content": "x"}, "state", "denied", "protected")
+	s.Refused("Write", host.Args{"file_path": filepath.Join(g.State, "program", "next", "toolhost"), "content": "x"},
+		"state", "denied", "protected")
 	after, err := os.Stat(programs[0])
 	if err != nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
 		t.Errorf("the program was changed: %v", err)
@@ -257,7 +262,8 @@ func TestRemoteRefused(t *testing.T) {
 		_, err := client.Stdio(ctx, client.Legacy, cmd)
 		cancel()
 		_ = cmd.Process.Kill()
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "no link to the far side") {
+		if err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), "no link to the far side") {
 			t.Errorf("%s %q: %v", c.target, c.flags, err)
 		}
 	}
@@ -278,7 +284,8 @@ func TestRemoteDoctor(t *testing.T) {
 	cmd := exec.Command(host.Binary, "doctor", "--remote", g.target, "--root", g.WS)
 	cmd.Env = host.CleanEnv(g.Home)
 	out, err := cmd.Output()
-	if err != nil || !strings.Contains(string(out), "ok    link     cmd:env: answered within") || !strings.Contains(string(out), "root     "+g.WS) {
+	if err != nil || !strings.Contains(string(out), "ok    link     cmd:env: answered within") ||
+		!strings.Contains(string(out), "root     "+g.WS) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -127,7 +127,8 @@ func TestRemoteSSH(t *testing.T) {
 	g, dir := newFarGround(t), host.TempDir(t)
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, key := range []string{"host", "other", "mine", "stranger"} {
-		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", in(key)).CombinedOutput(); err != nil {
+		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+			in(key)).CombinedOutput(); err != nil {
 			t.Fatalf("%v %s", err, out)
 		}
 	}
@@ -190,7 +191,8 @@ func TestRemoteSSH(t *testing.T) {
 }
 
 // farPrograms are what the image of the containers has, beside sh.
-var farPrograms = []string{"bash", "uname", "cat", "mkdir", "rm", "mv", "chmod", "tr", "find", "sha256sum", "gzip", "sleep", "id"}
+var farPrograms = []string{"bash", "uname", "cat", "mkdir", "rm", "mv", "chmod", "tr", "find", "sha256sum", "gzip",
+	"sleep", "id"}
 
 // image writes the root directory of an image, out of programs of this machine.
 func image(t *testing.T) string {
@@ -216,7 +218,8 @@ func image(t *testing.T) string {
 	}
 	host.Must(t, os.Mkdir(filepath.Join(root, "tmp"), 0o777))
 	host.Must(t, os.Chmod(filepath.Join(root, "tmp"), 0o777|os.ModeSticky))
-	host.MustWrite(t, filepath.Join(root, "etc", "passwd"), "root:x:0:0::/root:/bin/bash\nme:x:1000:1000::/home/me:/bin/bash\n")
+	host.MustWrite(t, filepath.Join(root, "etc", "passwd"),
+		"root:x:0:0::/root:/bin/bash\nme:x:1000:1000::/home/me:/bin/bash\n")
 	host.MustWrite(t, filepath.Join(root, "src", "a.txt"), "content\n")
 	return root
 }
@@ -229,7 +232,8 @@ func TestRemoteDocker(t *testing.T) {
 	dir, err := os.MkdirTemp("", "th-docker")
 	host.Must(t, err)
 	in := func(name string) string { return filepath.Join(dir, name) }
-	daemon := exec.Command("dockerd", "--data-root", in("data"), "--exec-root", in("exec"), "--pidfile", in("pid"), "-H", "unix://"+in("s"), "--bridge=none", "--iptables=false")
+	daemon := exec.Command("dockerd", "--data-root", in("data"), "--exec-root", in("exec"), "--pidfile", in("pid"),
+		"-H", "unix://"+in("s"), "--bridge=none", "--iptables=false")
 	var said host.LockedBuffer
 	daemon.Stderr = &said
 	host.Must(t, daemon.Start())
@@ -263,7 +267,8 @@ func TestRemoteDocker(t *testing.T) {
 	}
 	root := image(t)
 	for name, without := range map[string]string{"far": "", "bare": "--exclude=./bin/sh --exclude=./bin/bash"} {
-		if out, err := exec.Command("sh", "-c", `tar -C "$1" `+without+` -c . | `+env+` docker import - `+name, "sh", root).CombinedOutput(); err != nil {
+		if out, err := exec.Command("sh", "-c", `tar -C "$1" `+without+` -c . | `+env+` docker import - `+name, "sh",
+			root).CombinedOutput(); err != nil {
 			t.Fatalf("%v %s", err, out)
 		}
 	}
@@ -288,7 +293,8 @@ func TestRemoteDocker(t *testing.T) {
 				if name == "bare" {
 					from = name
 				}
-				if out, err := docker(append(append([]string{"run", "-d", "--name", name, "--network", "none"}, c.run...), from, "/bin/sleep", "600")...); err != nil {
+				if out, err := docker(append(append([]string{"run", "-d", "--name", name, "--network", "none"},
+					c.run...), from, "/bin/sleep", "600")...); err != nil {
 					t.Fatalf("%v %s", err, out)
 				}
 				defer func() { _, _ = docker("rm", "-f", name) }()
@@ -307,7 +313,8 @@ func TestRemoteDocker(t *testing.T) {
 			}
 			host.Must(t, err)
 			defer conn.Close()
-			if r, err := conn.Call(ctx, "Read", `{"file_path":"a.txt"}`); err != nil || !strings.Contains(r.Text(), "content") {
+			if r, err := conn.Call(ctx, "Read", `{"file_path":"a.txt"}`); err != nil ||
+				!strings.Contains(r.Text(), "content") {
 				t.Fatalf("Read: %+v, %v", r, err)
 			}
 			if name != "restarted" {
@@ -316,7 +323,8 @@ func TestRemoteDocker(t *testing.T) {
 			if out, err := docker("restart", "-t", "0", name); err != nil {
 				t.Fatalf("%v %s", err, out)
 			}
-			if r, err := conn.Call(ctx, "Bash", `{"command":"cat a.txt"}`); err != nil || !strings.Contains(r.Text(), "content") {
+			if r, err := conn.Call(ctx, "Bash", `{"command":"cat a.txt"}`); err != nil ||
+				!strings.Contains(r.Text(), "content") {
 				t.Errorf("after a restart of the container: %+v, %v", r, err)
 			}
 		})

@@ -41,10 +41,12 @@ func TestKeptResult(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the whole is at %s: %v, %v", path, info, err)
 	}
-	if got := call("Read", fmt.Sprintf(`{"file_path":%q,"offset":15000,"limit":1}`, path)); !strings.Contains(got, "number 15000") {
+	if got := call("Read", fmt.Sprintf(`{"file_path":%q,"offset":15000,"limit":1}`, path)); !strings.Contains(got,
+		"number 15000") {
 		t.Errorf("reading on: %s", got)
 	}
-	if got := call("Grep", fmt.Sprintf(`{"path":%q,"pattern":"number 2999[0-9]$","output_mode":"content"}`, path)); strings.Count(got, "number 2999") != 10 {
+	if got := call("Grep", fmt.Sprintf(`{"path":%q,"pattern":"number 2999[0-9]$","output_mode":"content"}`,
+		path)); strings.Count(got, "number 2999") != 10 {
 		t.Errorf("searching on: %s", got)
 	}
 	// Next to it lies what is no one's business.

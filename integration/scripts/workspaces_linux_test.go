@@ -63,7 +63,8 @@ func (v *village) hosts() (pids []int) {
 // front starts a server of the workspaces.
 func (v *village) front(flags ...string) *host.Served {
 	return v.Serve(nil, func(cmd *exec.Cmd) {
-		cmd.Args = append([]string{host.Binary, "http", "--workspaces", v.WS, "--state-dir", v.State, "--listen", "127.0.0.1:0"}, flags...)
+		cmd.Args = append([]string{host.Binary, "http", "--workspaces", v.WS, "--state-dir", v.State, "--listen",
+			"127.0.0.1:0"}, flags...)
 	})
 }
 
@@ -113,12 +114,14 @@ func TestWorkspaces(t *testing.T) {
 	} {
 		r := v.at(s, tt.caller, tt.name).MustCall(tt.tool, tt.args, nil)
 		if tt.says == "" {
-			if r.Status != http.StatusNotFound || r.Error == nil || !strings.Contains(r.Error.Message, "no workspace of this name") {
+			if r.Status != http.StatusNotFound || r.Error == nil ||
+				!strings.Contains(r.Error.Message, "no workspace of this name") {
 				t.Errorf("%q in %s: %+v", tt.caller, tt.name, r)
 			}
 			continue
 		}
-		if text := r.Result.Text(); !strings.Contains(text, tt.says) || tt.caller == "alice" && strings.Contains(text, "bob\n") {
+		if text := r.Result.Text(); !strings.Contains(text, tt.says) || tt.caller == "alice" &&
+			strings.Contains(text, "bob\n") {
 			t.Errorf("%q in %s, %s %v: %d %s", tt.caller, tt.name, tt.tool, tt.args, r.Status, text)
 		}
 	}
@@ -164,7 +167,8 @@ func TestWorkspacesSessions(t *testing.T) {
 			r, err := http.NewRequestWithContext(ctx, method, s.URL, nil)
 			host.Must(t, err)
 			if method == http.MethodPost {
-				r, err = http.NewRequestWithContext(ctx, method, s.URL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+				r, err = http.NewRequestWithContext(ctx, method, s.URL,
+					strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
 				host.Must(t, err)
 			}
 			r.Header = http.Header{
@@ -188,7 +192,8 @@ func TestWorkspacesSessions(t *testing.T) {
 // directory, and in no other workspace.
 func TestWorkspacesQuestion(t *testing.T) {
 	v := newVillage(t, "alice", "bob")
-	host.MustWrite(t, filepath.Join(v.Home, "config", "toolhost", "toolhost.json"), `{"remote": {"linger": "100ms"}, "permissions": {"ask": ["Write"]}}`)
+	host.MustWrite(t, filepath.Join(v.Home, "config", "toolhost", "toolhost.json"),
+		`{"remote": {"linger": "100ms"}, "permissions": {"ask": ["Write"]}}`)
 	first, second := v.front(), v.front()
 	ctx, cancel := host.Patient()
 	defer cancel()
@@ -226,7 +231,8 @@ func TestWorkspacesQuestion(t *testing.T) {
 			t.Errorf("the answer of %s: %s, %v", caller, got.Text(), err)
 		}
 	}
-	if r := v.at(first, "bob", "bob").MustCall("Write", host.Args{"file_path": "unasked", "content": "x"}, nil); !r.Result.IsError {
+	if r := v.at(first, "bob", "bob").MustCall("Write", host.Args{"file_path": "unasked", "content": "x"},
+		nil); !r.Result.IsError {
 		t.Errorf("a client that cannot ask: %s", r.Result.Text())
 	}
 	first.End()
@@ -247,7 +253,8 @@ func TestWorkspacesEnd(t *testing.T) {
 	host.Must(t, err)
 	host.Eventually(t, func() string {
 		for _, pid := range host.Processes(t) {
-			if raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(raw), "sleep\x001000") {
+			if raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(raw),
+				"sleep\x001000") {
 				return "the task of a revoked token runs"
 			}
 		}
@@ -255,7 +262,8 @@ func TestWorkspacesEnd(t *testing.T) {
 	})
 	answer := make(chan string, 1)
 	go func() {
-		r, err := alice.Try(context.Background(), "Bash", host.Args{"command": "touch begun; until [ -e go ]; do sleep 0.05; done; echo done"}, nil)
+		r, err := alice.Try(context.Background(), "Bash",
+			host.Args{"command": "touch begun; until [ -e go ]; do sleep 0.05; done; echo done"}, nil)
 		answer <- fmt.Sprint(r.Result.Text(), err)
 	}()
 	host.Eventually(t, func() string {
@@ -266,7 +274,8 @@ func TestWorkspacesEnd(t *testing.T) {
 	})
 	host.Must(t, s.Cmd.Process.Signal(syscall.SIGTERM))
 	host.Eventually(t, func() string {
-		if r, err := alice.Try(context.Background(), "Read", host.Args{"file_path": "note"}, host.Conversation("other")); err == nil && r.Status != http.StatusServiceUnavailable {
+		if r, err := alice.Try(context.Background(), "Read", host.Args{"file_path": "note"},
+			host.Conversation("other")); err == nil && r.Status != http.StatusServiceUnavailable {
 			return fmt.Sprintf("a server that ends takes a call: %d", r.Status)
 		}
 		return ""

@@ -60,7 +60,8 @@ func TestWorkspacesReplicas(t *testing.T) {
 			load.Go(func() {
 				for range calls / 2 {
 					id := fmt.Sprintf("%s/call-%d", name, rand.Uint64())
-					reply, err := r.at(r.one(), name, name).Try(context.Background(), "Bash", host.Args{"command": "echo x >> " + filepath.Base(id)}, nil)
+					reply, err := r.at(r.one(), name, name).Try(context.Background(), "Bash",
+						host.Args{"command": "echo x >> " + filepath.Base(id)}, nil)
 					switch {
 					case err != nil:
 						broken.Store(id, true)

@@ -20,7 +20,8 @@ const maxTemp = 40
 // installed, and a temporary directory that scripts cannot name without quotes or that is too long for sockets.
 func Plain() {
 	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); name == "LANG" || name == "LANGUAGE" || strings.HasPrefix(name, "LC_") {
+		if name, _, _ := strings.Cut(entry, "="); name == "LANG" || name == "LANGUAGE" ||
+			strings.HasPrefix(name, "LC_") {
 			os.Unsetenv(name)
 		}
 	}

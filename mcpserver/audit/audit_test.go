@@ -22,7 +22,8 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	want := Record{Time: time.Unix(1, 0).UTC(), Principal: "local", Tool: "Bash", Command: "a\nb", Verdict: "deny", Rule: "Bash(rm:*)"}
+	want := Record{Time: time.Unix(1, 0).UTC(), Principal: "local", Tool: "Bash", Command: "a\nb", Verdict: "deny",
+		Rule: "Bash(rm:*)"}
 	for range 2 {
 		if err := l.Ready(); err != nil {
 			t.Fatal(err)
@@ -95,7 +96,8 @@ func TestLines(t *testing.T) {
 				t.Errorf("%d bytes: %.200q", len(raw), raw)
 			}
 			var got Record
-			if err := json.Unmarshal(raw, &got); err != nil || tt.want != "" && got.Command != tt.want || got.Verdict != "" {
+			if err := json.Unmarshal(raw, &got); err != nil || tt.want != "" && got.Command != tt.want ||
+				got.Verdict != "" {
 				t.Errorf("%q is read as %+v, %v", line, got, err)
 			}
 			if n := len(got.Reads); n > maxPaths+1 || n > 1 && got.Reads[n-1] != "… and 576 more" {
@@ -112,7 +114,8 @@ func TestClip(t *testing.T) {
 		}
 	}
 	got := Clip("x" + strings.Repeat("ä", maxText) + "--force")
-	if !strings.HasPrefix(got, "xää") || !strings.HasSuffix(got, "ä--force") || !strings.Contains(got, "bytes left out") || len(got) > maxText || !utf8.ValidString(got) {
+	if !strings.HasPrefix(got, "xää") || !strings.HasSuffix(got, "ä--force") ||
+		!strings.Contains(got, "bytes left out") || len(got) > maxText || !utf8.ValidString(got) {
 		t.Errorf("%d bytes, it ends with %q", len(got), got[len(got)-60:])
 	}
 	if got := Clip(strings.Repeat("\x80", 2*maxText)); len(got) > maxText+len("…") {
@@ -167,7 +170,8 @@ func TestSharedLook(t *testing.T) {
 				first := l.Write(Record{Time: began, Tool: "Read"})
 				renamed := os.Rename(path, earlier)
 				time.Sleep(tt.rests)
-				if err := errors.Join(first, renamed, l.Write(Record{Time: began.Add(tt.arrived), Tool: "Edit"})); err != nil {
+				if err := errors.Join(first, renamed,
+					l.Write(Record{Time: began.Add(tt.arrived), Tool: "Edit"})); err != nil {
 					t.Fatal(err)
 				}
 				raw, err := os.ReadFile(earlier)

@@ -25,7 +25,8 @@ func reserve(f *os.File, n int64) error {
 	}
 	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, info.Size(), n)
 	switch {
-	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ESPIPE), errors.Is(err, unix.ENODEV):
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ESPIPE), errors.Is(err,
+		unix.ENODEV):
 		return nil
 	case err != nil:
 		return fmt.Errorf("no room for the next records: %w", err)

@@ -300,7 +300,8 @@ func TestRotationThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []string
-	l, err := Open(Config{Path: path, MaxSize: MinSize, Keep: 1, Warn: func(err error) { told = append(told, err.Error()) }})
+	l, err := Open(Config{Path: path, MaxSize: MinSize, Keep: 1,
+		Warn: func(err error) { told = append(told, err.Error()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +344,8 @@ func BenchmarkWrite(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer l.Close()
-	r := Record{Principal: "local", Scope: "process:0123456789ab", Tool: "Read", Reads: []string{"/home/someone/project/main.go"}, Verdict: "allow"}
+	r := Record{Principal: "local", Scope: "process:0123456789ab", Tool: "Read",
+		Reads: []string{"/home/someone/project/main.go"}, Verdict: "allow"}
 	for b.Loop() {
 		if err := l.Ready(); err != nil {
 			b.Fatal(err)

@@ -12,7 +12,8 @@ import (
 
 // Clipped returns the record with texts and lists cut to the limits, as it is written.
 func (r Record) Clipped() Record {
-	for _, text := range []*string{&r.Principal, &r.Scope, &r.Tool, &r.Command, &r.Rule, &r.Source, &r.Summary, &r.Client, &r.ClientVersion, &r.Chain, &r.Error} {
+	for _, text := range []*string{&r.Principal, &r.Scope, &r.Tool, &r.Command, &r.Rule, &r.Source, &r.Summary,
+		&r.Client, &r.ClientVersion, &r.Chain, &r.Error} {
 		*text = Clip(*text)
 	}
 	r.Phases = slices.Clone(r.Phases[:min(len(r.Phases), maxPhases)])

@@ -73,7 +73,8 @@ func TestAppendTo(t *testing.T) {
 
 // A duration is written as strconv writes it, in the shortest form.
 func TestAppendMillis(t *testing.T) {
-	for _, millis := range []float64{0, 0.001, 0.01, 0.12, 0.125, 1, 1.5, 10, 12.003, 999.999, 123456.78, 1e12, 0.0005, -1, 1.0 / 3} {
+	for _, millis := range []float64{0, 0.001, 0.01, 0.12, 0.125, 1, 1.5, 10, 12.003, 999.999, 123456.78, 1e12, 0.0005,
+		-1, 1.0 / 3} {
 		if got, want := string(appendMillis(nil, millis)), strconv.FormatFloat(millis, 'f', -1, 64); got != want {
 			t.Errorf("%v is written as %s", millis, got)
 		}

@@ -31,7 +31,8 @@ func TestSent(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, wrong := ParseAuthorization(tt.headers)
-		if got != tt.want || (wrong == "") != (tt.wrong == "") || !strings.Contains(wrong, tt.wrong) || strings.Contains(wrong, "abc") {
+		if got != tt.want || (wrong == "") != (tt.wrong == "") || !strings.Contains(wrong, tt.wrong) ||
+			strings.Contains(wrong, "abc") {
 			t.Errorf("Sent(%.40q) = %q, %q", tt.headers, got, wrong)
 		}
 	}
@@ -43,7 +44,8 @@ func FuzzBearer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, header string) {
 		got, wrong := ParseAuthorization([]string{header})
-		if (got != "") == (wrong != "") || strings.ContainsAny(got, " \t\r\n,") || len(got) > maxBearer || !strings.Contains(header, got) {
+		if (got != "") == (wrong != "") || strings.ContainsAny(got, " \t\r\n,") || len(got) > maxBearer ||
+			!strings.Contains(header, got) {
 			t.Errorf("Sent(%q) = %q, %q", header, got, wrong)
 		}
 		// Whatever comes is refused by a verifier that does not know it.
@@ -124,7 +126,8 @@ type says struct {
 func (s says) Verify(context.Context, string) (Identity, error) { return s.who, s.err }
 
 func TestAny(t *testing.T) {
-	invalid, expired, away := says{err: refuse(Invalid, "i")}, says{err: refuse(expiredToken, "e")}, says{err: refuse(unavailable, "u")}
+	invalid, expired, away := says{err: refuse(Invalid, "i")}, says{err: refuse(expiredToken,
+		"e")}, says{err: refuse(unavailable, "u")}
 	unknown := says{err: refuse(Invalid, unknownToken)}
 	good := says{who: Identity{Principal: "p", Rights: Read}}
 	tests := []struct {
@@ -161,7 +164,8 @@ func TestSingle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for bearer, ok := range map[string]bool{"the-token": true, "": false, "the-toke": false, "the-token2": false, "THE-TOKEN": false} {
+	for bearer, ok := range map[string]bool{"the-token": true, "": false, "the-toke": false, "the-token2": false,
+		"THE-TOKEN": false} {
 		who, err := s.Verify(t.Context(), bearer)
 		if (err == nil) != ok || ok != (who.Principal == "token" && who.Rights == All) {
 			t.Errorf("%q: %+v, %v", bearer, who, err)
@@ -206,7 +210,8 @@ func TestReadToken(t *testing.T) {
 				}
 				return
 			}
-			if bearer, wrong := ParseAuthorization([]string{"Bearer " + token}); err != nil || bearer != strings.TrimSpace(tt.holds) {
+			if bearer, wrong := ParseAuthorization([]string{"Bearer " + token}); err != nil ||
+				bearer != strings.TrimSpace(tt.holds) {
 				t.Errorf("the token %q comes as %q: %v, %s", token, bearer, err, wrong)
 			}
 		})

@@ -39,7 +39,8 @@ type issuer struct {
 }
 
 func newIssuer(t *testing.T) *issuer {
-	i := &issuer{t: t, keys: map[string]crypto.Signer{}, asked: map[string]int{}, claims: testIssuer, keysAt: testIssuer + "/keys"}
+	i := &issuer{t: t, keys: map[string]crypto.Signer{}, asked: map[string]int{}, claims: testIssuer,
+		keysAt: testIssuer + "/keys"}
 	i.rotate("one")
 	return i
 }
@@ -101,7 +102,8 @@ func (i *issuer) fetched() int {
 
 // verifier makes a verifier that trusts the issuer.
 func (i *issuer) verifier(prefix string) *oauth {
-	o, err := NewOAuth(OAuthConfig{Issuer: testIssuer, Audience: testAudience, ScopePrefix: prefix, Client: &http.Client{Transport: i}})
+	o, err := NewOAuth(OAuthConfig{Issuer: testIssuer, Audience: testAudience, ScopePrefix: prefix,
+		Client: &http.Client{Transport: i}})
 	if err != nil {
 		i.t.Fatal(err)
 	}

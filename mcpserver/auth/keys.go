@@ -54,7 +54,8 @@ func newIssuerKeys(issuer string, client *http.Client) *issuerKeys {
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	k := &issuerKeys{issuer: issuer, client: &own, fetching: make(chan struct{}, 1)}
 	bounded := own
-	bounded.Transport = &boundedTransport{keys: k, next: own.Transport, limit: rate.NewLimiter(rate.Every(keysEvery), keysBurst)}
+	bounded.Transport = &boundedTransport{keys: k, next: own.Transport,
+		limit: rate.NewLimiter(rate.Every(keysEvery), keysBurst)}
 	k.limited = &bounded
 	return k
 }
@@ -106,7 +107,8 @@ func (k *issuerKeys) discover(ctx context.Context) (string, error) {
 	}
 	path := strings.TrimSuffix(u.Path, "/")
 	var errs []error
-	for _, place := range []string{path + "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server" + path} {
+	for _, place := range []string{path + "/.well-known/openid-configuration",
+		"/.well-known/oauth-authorization-server" + path} {
 		at := *u
 		at.Path, at.RawPath = place, ""
 		address, err := k.metadata(ctx, at.String())

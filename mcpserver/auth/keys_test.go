@@ -28,7 +28,8 @@ func TestUnknownKeysDoNotFlood(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for n := range 50 {
-		token := sign(t, jose.RS256, stranger, map[string]any{"kid": fmt.Sprint("k", n), "typ": "at+jwt"}, goodClaims(nil))
+		token := sign(t, jose.RS256, stranger, map[string]any{"kid": fmt.Sprint("k", n), "typ": "at+jwt"},
+			goodClaims(nil))
 		check := func() {
 			if _, err := o.Verify(t.Context(), token); kindOf(err) != int(Invalid) {
 				t.Errorf("an unknown key: %v", err)
@@ -88,7 +89,9 @@ func TestIssuerAway(t *testing.T) {
 		}
 		for range 20 {
 			_, err := o.Verify(t.Context(), i.token(nil, nil))
-			if kindOf(err) != int(unavailable) || Status(err) != http.StatusServiceUnavailable || !strings.Contains(err.Error(), testIssuer) || strings.Contains(err.Error(), "502") || !strings.Contains(errors.Unwrap(err).Error(), "502") {
+			if kindOf(err) != int(unavailable) || Status(err) != http.StatusServiceUnavailable ||
+				!strings.Contains(err.Error(), testIssuer) || strings.Contains(err.Error(), "502") ||
+				!strings.Contains(errors.Unwrap(err).Error(), "502") {
 				t.Errorf("an issuer that is away: %v", err)
 			}
 		}

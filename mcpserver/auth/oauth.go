@@ -23,7 +23,8 @@ const skew = time.Minute
 // signatures are the accepted algorithms, all with key pairs. "none" needs no key, and with an HMAC the public key
 // would be the secret (RFC 8725, section 2.1).
 var signatures = []jose.SignatureAlgorithm{
-	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384,
+	jose.ES512, jose.EdDSA,
 }
 
 // An OAuthConfig configures whose access tokens are accepted.
@@ -50,7 +51,8 @@ type oauth struct {
 func NewOAuth(cfg OAuthConfig) (*oauth, error) {
 	u, err := url.Parse(cfg.Issuer)
 	switch {
-	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ContainsAny(cfg.Issuer, " \t\r\n"):
+	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||
+		strings.ContainsAny(cfg.Issuer, " \t\r\n"):
 		return nil, fmt.Errorf("the issuer %q is not an address such as https://login.example.com", cfg.Issuer)
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
 		return nil, fmt.Errorf("the issuer %s must be an https address: anyone who can change its answers can make tokens", cfg.Issuer)
@@ -71,7 +73,8 @@ func loopback(host string) bool {
 // address.
 func (o *oauth) Metadata() Metadata {
 	m := Metadata{
-		AuthorizationServers: []string{o.cfg.Issuer}, Scopes: strings.Fields(o.scopes(All)), BearerMethods: []string{"header"}, Name: "toolhost",
+		AuthorizationServers: []string{o.cfg.Issuer}, Scopes: strings.Fields(o.scopes(All)),
+		BearerMethods: []string{"header"}, Name: "toolhost",
 	}
 	if u, err := url.Parse(o.cfg.Audience); err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") {
 		m.Resource = o.cfg.Audience
@@ -108,7 +111,8 @@ func (o *oauth) Verify(ctx context.Context, bearer string) (Identity, error) {
 	}
 	// These are the checks of an ID token: signature, issuer, audience. The times are checked below.
 	asked := &keySet{issuer: o.keys, set: set}
-	verifier := oidc.NewVerifier(o.cfg.Issuer, asked, &oidc.Config{ClientID: o.cfg.Audience, SupportedSigningAlgs: algorithms(), SkipExpiryCheck: true})
+	verifier := oidc.NewVerifier(o.cfg.Issuer, asked,
+		&oidc.Config{ClientID: o.cfg.Audience, SupportedSigningAlgs: algorithms(), SkipExpiryCheck: true})
 	token, err := verifier.Verify(ctx, bearer)
 	if asked.unavailable != nil {
 		return Identity{}, asked.unavailable
@@ -132,9 +136,11 @@ func (o *oauth) Verify(ctx context.Context, bearer string) (Identity, error) {
 	}
 	rights := o.rights(c)
 	if rights == 0 {
-		return Identity{}, &Error{Kind: Insufficient, Reason: fmt.Sprintf("the access token has none of the scopes %s", o.scopes(All)), Scope: o.scopes(All)}
+		return Identity{}, &Error{Kind: Insufficient,
+			Reason: fmt.Sprintf("the access token has none of the scopes %s", o.scopes(All)), Scope: o.scopes(All)}
 	}
-	return Identity{Principal: o.principal(c.Subject), Rights: rights, Expires: c.Expiry.time().Add(skew), Scopes: o.scopes}, nil
+	return Identity{Principal: o.principal(c.Subject), Rights: rights, Expires: c.Expiry.time().Add(skew),
+		Scopes: o.scopes}, nil
 }
 
 // principal combines the subject with its issuer, because subjects are unique only within an issuer. An issuer contains
@@ -225,7 +231,8 @@ const maxSubject = 255
 
 // check refuses a token that is not valid at this time or that is for another purpose.
 func (c *claims) check(now time.Time) error {
-	if c.Use != nil && c.Use != "access" || c.Purpose != nil && !slices.Contains([]any{"Bearer", "at+jwt", "JWT"}, c.Purpose) {
+	if c.Use != nil && c.Use != "access" || c.Purpose != nil &&
+		!slices.Contains([]any{"Bearer", "at+jwt", "JWT"}, c.Purpose) {
 		return refuse(Invalid, "the token is not an access token: it says that it is another kind")
 	}
 	switch {
@@ -238,9 +245,12 @@ func (c *claims) check(now time.Time) error {
 	case c.NotBefore != nil && now.Add(skew).Before(c.NotBefore.time()):
 		return refuse(Invalid, "the access token is not valid before %s", c.NotBefore.time().UTC().Format(time.RFC3339))
 	case c.IssuedAt != nil && now.Add(skew).Before(c.IssuedAt.time()):
-		return refuse(Invalid, "the access token was issued in the future, at %s: a clock is wrong", c.IssuedAt.time().UTC().Format(time.RFC3339))
-	case c.Subject == "" || len(c.Subject) > maxSubject || strings.ContainsFunc(c.Subject, func(r rune) bool { return r < ' ' || r > '~' }):
-		return refuse(Invalid, "the subject of the access token is not 1 to %d characters of printable ASCII", maxSubject)
+		return refuse(Invalid, "the access token was issued in the future, at %s: a clock is wrong",
+			c.IssuedAt.time().UTC().Format(time.RFC3339))
+	case c.Subject == "" || len(c.Subject) > maxSubject ||
+		strings.ContainsFunc(c.Subject, func(r rune) bool { return r < ' ' || r > '~' }):
+		return refuse(Invalid, "the subject of the access token is not 1 to %d characters of printable ASCII",
+			maxSubject)
 	}
 	return nil
 }

@@ -30,7 +30,8 @@ func ReadToken(file string) (string, error) {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }
 	switch {
 	case strings.HasPrefix(token, "\uFEFF"):
-		return "", fmt.Errorf("the token file %s begins with a byte order mark, which no client sends: save it without", file)
+		return "", fmt.Errorf("the token file %s begins with a byte order mark, which no client sends: save it without",
+			file)
 	case len(token) < minToken || len(token) > maxBearer || strings.ContainsFunc(token, odd):
 		return "", fmt.Errorf("the token file %s must hold one token of at least %d and at most %d characters, printable ASCII without blanks and commas: no request could carry another one", file, minToken, maxBearer)
 	}

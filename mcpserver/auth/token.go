@@ -56,7 +56,8 @@ const maxName = 64
 
 // usableName reports whether a token may have this name, which appears in records and in the names of principals.
 func usableName(name string) bool {
-	return name != "" && len(name) <= maxName && strings.Contains(letters, name[:1]) && strings.Trim(name, letters+"._-") == ""
+	return name != "" && len(name) <= maxName && strings.Contains(letters, name[:1]) &&
+		strings.Trim(name, letters+"._-") == ""
 }
 
 // tokenList is the content of a tokens file.

@@ -25,14 +25,16 @@ const (
 // AddToken makes a token, notes it in the file, and returns it: it cannot be had again. A lifetime of zero has no
 // end. Root is the directory that its bearer works in; "": the roots of the host. Servers are the other servers that
 // it may use; nil: all of them. The file is made if need be, for its owner only.
-func AddToken(file, name string, rights Rights, lifetime time.Duration, root string, servers ...string) (bearer string, t Token, err error) {
+func AddToken(file, name string, rights Rights, lifetime time.Duration, root string, servers ...string) (bearer string,
+	t Token, err error) {
 	if lifetime < 0 {
 		return "", t, fmt.Errorf("a token cannot live for %s", lifetime)
 	}
 	bearer = newToken()
 	sum := sha256.Sum256([]byte(bearer))
 	now := time.Now().UTC().Truncate(time.Second)
-	t = Token{Name: name, SHA256: hex.EncodeToString(sum[:]), Rights: rights, Created: now, Root: root, Servers: servers}
+	t = Token{Name: name, SHA256: hex.EncodeToString(sum[:]), Rights: rights, Created: now, Root: root,
+		Servers: servers}
 	if lifetime > 0 {
 		t.Expires = now.Add(lifetime)
 	}
@@ -57,7 +59,8 @@ func AddToken(file, name string, rights Rights, lifetime time.Duration, root str
 // RevokeToken removes a token from the file.
 func RevokeToken(file, name string) error {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) { // nothing is made on the way to nothing
-		return fmt.Errorf("there is no token named %q, because there is no file %s: toolhost token add %s makes one", name, file, name)
+		return fmt.Errorf("there is no token named %q, because there is no file %s: toolhost token add %s makes one",
+			name, file, name)
 	}
 	return editTokens(file, func(all []Token) ([]Token, error) {
 		left := slices.DeleteFunc(slices.Clone(all), func(t Token) bool { return t.Name == name })
@@ -119,9 +122,11 @@ func private(file string, info fs.FileInfo, user int) error {
 	case os.PathSeparator != '/': // access lists are not examined
 		return nil
 	case info.Mode().Perm()&others != 0:
-		return fmt.Errorf("the tokens file %s can be used by others (mode %04o): run chmod 600 on it", file, info.Mode().Perm())
+		return fmt.Errorf("the tokens file %s can be used by others (mode %04o): run chmod 600 on it", file,
+			info.Mode().Perm())
 	case !privatefile.Ours(info):
-		return fmt.Errorf("the tokens file %s belongs to another user: make it yours with chown, or name another file", file)
+		return fmt.Errorf("the tokens file %s belongs to another user: make it yours with chown, or name another file",
+			file)
 	}
 	return nil
 }

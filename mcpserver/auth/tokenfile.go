@@ -79,10 +79,12 @@ func (f *TokenFile) Verify(_ context.Context, bearer string) (Identity, error) {
 		return Identity{}, refuse(Invalid, unknownToken)
 	}
 	if found.Expired(time.Now()) {
-		return Identity{}, refuse(expiredToken, "the token %q expired at %s", found.Name, found.Expires.UTC().Format(time.RFC3339))
+		return Identity{}, refuse(expiredToken, "the token %q expired at %s", found.Name,
+			found.Expires.UTC().Format(time.RFC3339))
 	}
 	f.watch.Do(f.startWatch)
-	return Identity{Principal: tokenPrincipal(found.Name), Rights: found.Rights, Servers: found.Servers, Root: found.Root, Expires: found.Expires, Valid: found.valid}, nil
+	return Identity{Principal: tokenPrincipal(found.Name), Rights: found.Rights, Servers: found.Servers,
+		Root: found.Root, Expires: found.Expires, Valid: found.valid}, nil
 }
 
 // Close ends the watch of the file.
@@ -152,7 +154,8 @@ func (f *TokenFile) reload() error {
 
 // same reports whether a file is unchanged.
 func same(now, then fs.FileInfo) bool {
-	return then != nil && now.ModTime().Equal(then.ModTime()) && now.Size() == then.Size() && now.Mode() == then.Mode() && os.SameFile(now, then)
+	return then != nil && now.ModTime().Equal(then.ModTime()) && now.Size() == then.Size() &&
+		now.Mode() == then.Mode() && os.SameFile(now, then)
 }
 
 func sameServers(a, b []string) bool { return slices.Equal(a, b) && (a == nil) == (b == nil) }
@@ -166,7 +169,8 @@ func (f *TokenFile) replace(tokens []Token) {
 		h := tokenEntry{Token: t}
 		_, _ = hex.Decode(h.sum[:], []byte(t.SHA256)) // it was checked
 		for _, o := range old {
-			if o.SHA256 == t.SHA256 && o.Name == t.Name && o.Rights == t.Rights && sameServers(o.Servers, t.Servers) && o.Root == t.Root && o.Expires.Equal(t.Expires) {
+			if o.SHA256 == t.SHA256 && o.Name == t.Name && o.Rights == t.Rights && sameServers(o.Servers, t.Servers) &&
+				o.Root == t.Root && o.Expires.Equal(t.Expires) {
 				h.valid, h.revoke = o.valid, o.revoke
 				kept[o.valid] = true
 			}

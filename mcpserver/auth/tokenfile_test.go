@@ -99,7 +99,8 @@ func TestTokenLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(raw), a) || strings.Contains(string(raw), b) || strings.Contains(string(raw), strings.TrimPrefix(b, tokenPrefix)) {
+	if strings.Contains(string(raw), a) || strings.Contains(string(raw), b) ||
+		strings.Contains(string(raw), strings.TrimPrefix(b, tokenPrefix)) {
 		t.Error("the file holds a token")
 	}
 	if err := os.Remove(file); err != nil {
@@ -129,7 +130,8 @@ func TestChangedRights(t *testing.T) {
 	write(t, file, tokenList{list})
 	after, err := f.Verify(t.Context(), bearer)
 	if err != nil || after.Rights != Read || before.Valid.Err() == nil || after.Valid.Err() != nil {
-		t.Errorf("after the rights were changed: %+v, %v; what was open goes on: %v", after, err, before.Valid.Err() == nil)
+		t.Errorf("after the rights were changed: %+v, %v; what was open goes on: %v", after, err,
+			before.Valid.Err() == nil)
 	}
 }
 
@@ -212,7 +214,8 @@ func TestBrokenFile(t *testing.T) {
 			if n := strings.Count(log.String(), "stays in force"); n != 1 || who.Valid.Err() != nil {
 				t.Errorf("it was said %d times, and the token's validity is %v", n, who.Valid.Err())
 			}
-			if _, err := OpenTokenFile(file, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), file) {
+			if _, err := OpenTokenFile(file, slog.New(slog.DiscardHandler)); err == nil ||
+				!strings.Contains(err.Error(), file) {
 				t.Errorf("a start with it: %v", err)
 			}
 			if _, _, err := AddToken(file, "b", Read, 0, ""); err == nil {
@@ -237,7 +240,8 @@ func TestFileOfOthers(t *testing.T) {
 		if err := os.Chmod(file, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenTokenFile(file, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		if _, err := OpenTokenFile(file, slog.New(slog.DiscardHandler)); err == nil ||
+			!strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("mode %v: %v", mode, err)
 		}
 		if _, err := f.Verify(t.Context(), bearer); err != nil {
@@ -314,7 +318,8 @@ func TestFileOfManyNames(t *testing.T) {
 	if err := os.Symlink("nowhere", filepath.Join(dir, "lost")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := AddToken(filepath.Join(dir, "lost"), "c", Read, 0, ""); err == nil || !strings.Contains(err.Error(), "leads nowhere") {
+	if _, _, err := AddToken(filepath.Join(dir, "lost"), "c", Read, 0, ""); err == nil ||
+		!strings.Contains(err.Error(), "leads nowhere") {
 		t.Errorf("a link that leads nowhere: %v", err)
 	}
 }
@@ -385,7 +390,8 @@ func FuzzTokens(f *testing.F) {
 	for _, content := range brokenTokens {
 		f.Add([]byte(content))
 	}
-	f.Add([]byte(`{"tokens":[{"name":"a","sha256":"` + sum + `","rights":["read","exec"],"created":"2026-01-01T00:00:00Z","expires":"2027-01-01T00:00:00Z"}]}`))
+	f.Add([]byte(`{"tokens":[{"name":"a","sha256":"` + sum +
+		`","rights":["read","exec"],"created":"2026-01-01T00:00:00Z","expires":"2027-01-01T00:00:00Z"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		tokens, err := parseTokens(text)
 		if err != nil {

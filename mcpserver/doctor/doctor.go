@@ -86,7 +86,8 @@ func (s *Subject) roots() []Finding {
 	for _, root := range s.Roots {
 		f := Finding{Level: LevelOK, About: "root", Text: root}
 		if err := writable(root); err != nil {
-			f.Level, f.Text, f.Remedy = LevelWarn, fmt.Sprintf("%s cannot be written: %v", root, err), "nothing, if the tools are only to read there"
+			f.Level, f.Text, f.Remedy = LevelWarn, fmt.Sprintf("%s cannot be written: %v", root,
+				err), "nothing, if the tools are only to read there"
 		}
 		all = append(all, f)
 	}
@@ -102,7 +103,8 @@ func (s *Subject) rules() []Finding {
 		}
 		return all
 	}
-	all := []Finding{{LevelOK, "rules", fmt.Sprintf("mode %s; %d deny, %d ask, %d allow", set.DefaultMode, len(set.Deny), len(set.Ask), len(set.Allow)), ""}}
+	all := []Finding{{LevelOK, "rules", fmt.Sprintf("mode %s; %d deny, %d ask, %d allow", set.DefaultMode,
+		len(set.Deny), len(set.Ask), len(set.Allow)), ""}}
 	if len(set.NativeDeny) > 0 {
 		var names []string
 		for _, e := range set.NativeDeny {
@@ -135,7 +137,8 @@ func web() []Finding {
 // sandbox says in plain words what holds a command.
 func (s *Subject) sandbox() []Finding {
 	if !s.Settings.Current().Sandbox.Enabled {
-		return []Finding{{LevelWarn, "sandbox", "off: commands run with all the rights of the user", "set sandbox.enabled to true"}}
+		return []Finding{{LevelWarn, "sandbox", "off: commands run with all the rights of the user",
+			"set sandbox.enabled to true"}}
 	}
 	report := s.Box.SandboxReport()
 	var holds, lacks []string
@@ -152,7 +155,8 @@ func (s *Subject) sandbox() []Finding {
 			lacks = append(lacks, part.what)
 		}
 	}
-	first := Finding{Level: LevelOK, About: "sandbox", Text: fmt.Sprintf("%s: %s", report.Backend, strings.Join(holds, ", "))}
+	first := Finding{Level: LevelOK, About: "sandbox",
+		Text: fmt.Sprintf("%s: %s", report.Backend, strings.Join(holds, ", "))}
 	switch {
 	case report.Backend == "":
 		first.Text = "none: commands run with all the rights of the user"
@@ -160,7 +164,8 @@ func (s *Subject) sandbox() []Finding {
 		first.Text += "; not held: " + strings.Join(lacks, ", ")
 	}
 	if len(lacks) > 0 {
-		first.Level, first.Remedy = LevelWarn, cmp.Or(report.Remedy, "run it on Linux with user namespaces; toolhost profile prints what containers and Ubuntu need")
+		first.Level, first.Remedy = LevelWarn, cmp.Or(report.Remedy,
+			"run it on Linux with user namespaces; toolhost profile prints what containers and Ubuntu need")
 		if s.Unkept != nil { // there is no directory for what a sandbox needs
 			first.Remedy = "name a directory that can be written with --state-dir"
 		}
@@ -177,7 +182,8 @@ func git() []Finding {
 	if _, err := hostprogram.Find("git"); err == nil {
 		return nil
 	}
-	return []Finding{{LevelWarn, "git", "not on the PATH: toolhost try and worktrees of agents do not work", "install git 2.38 or later"}}
+	return []Finding{{LevelWarn, "git", "not on the PATH: toolhost try and worktrees of agents do not work",
+		"install git 2.38 or later"}}
 }
 
 // manyNames says that rules on files hold for fewer programs where one file has several names.
@@ -186,7 +192,8 @@ func (s *Subject) manyNames() []Finding {
 	if why == "" {
 		return nil
 	}
-	return []Finding{{LevelWarn, "file names", why + ": tools hold rules against the name that the directory has; commands are asked where rules deny files", "work on a file system of Linux"}}
+	return []Finding{{LevelWarn, "file names", why +
+		": tools hold rules against the name that the directory has; commands are asked where rules deny files", "work on a file system of Linux"}}
 }
 
 // execGate says how rules on commands are held, where there are any.
@@ -201,7 +208,8 @@ func (s *Subject) execGate() []Finding {
 		return []Finding{{LevelOK, "exec gate", "rules on commands are held when programs start", ""}}
 	}
 	text := "none: rules on commands hold for the text of a command, and what the text does not tell is asked about: "
-	return []Finding{{LevelWarn, "exec gate", text + err.Error(), "nothing here: it needs Linux 5.19, and a kernel that lets a program filter its own calls"}}
+	return []Finding{{LevelWarn, "exec gate", text + err.Error(),
+		"nothing here: it needs Linux 5.19, and a kernel that lets a program filter its own calls"}}
 }
 
 // shell runs a command where commands run.
@@ -211,7 +219,8 @@ func (s *Subject) shell(ctx context.Context) Finding {
 	}
 	version, path, err := s.Box.TryShell(ctx, s.Principal, s.Policy)
 	if err != nil {
-		return Finding{LevelFail, "shell", err.Error(), "if bash is missing install it, or serve without it (--tools); else see the sandbox line"}
+		return Finding{LevelFail, "shell", err.Error(),
+			"if bash is missing install it, or serve without it (--tools); else see the sandbox line"}
 	}
 	return Finding{LevelOK, "shell", fmt.Sprintf("bash %s, PATH %s", version, path), ""}
 }

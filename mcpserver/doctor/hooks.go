@@ -64,7 +64,8 @@ func (s *Subject) hooks() (findings []Finding) {
 				if at < 0 || h.Uncontained || time.Since(failed[at].Time) > hookAge {
 					continue
 				}
-				text := fmt.Sprintf("the hook %q failed in the sandbox on %s: %s", audit.Clip(h.Command), failed[at].Time.Format(time.DateOnly), failed[at].Error)
+				text := fmt.Sprintf("the hook %q failed in the sandbox on %s: %s", audit.Clip(h.Command),
+					failed[at].Time.Format(time.DateOnly), failed[at].Error)
 				do := "give it"
 				if kind := group.Source.Kind; kind == settings.Project || kind == settings.Local {
 					do = "move it to your user settings with"

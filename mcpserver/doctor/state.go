@@ -52,7 +52,8 @@ func (s *Subject) history() (held string, damage []Finding) {
 			damage = append(damage, Finding{LevelWarn, "history", fmt.Sprintf("the index of the changes of %s is damaged; what its copy has is used", cmp.Or(h.Principal, "a caller")), "nothing: a host that runs sets aside what cannot be read"})
 		}
 		if h.Aside != "" {
-			damage = append(damage, Finding{LevelWarn, "history", "it was damaged; what could not be read is in " + h.Aside, "look at it, and delete it"})
+			damage = append(damage, Finding{LevelWarn, "history", "it was damaged; what could not be read is in " +
+				h.Aside, "look at it, and delete it"})
 		}
 	}
 	if len(holders) > 0 {
@@ -64,7 +65,8 @@ func (s *Subject) history() (held string, damage []Finding) {
 // keys says which secrets of the state directory are damaged.
 func (s *Subject) keys() (all []Finding) {
 	if _, err := privatefile.Secret(s.StateDir, "secret"); err != nil {
-		all = append(all, Finding{LevelWarn, "secret", fmt.Sprintf("session handles end with each host: %v", err), "delete the file"})
+		all = append(all, Finding{LevelWarn, "secret", fmt.Sprintf("session handles end with each host: %v", err),
+			"delete the file"})
 	}
 	odd := filepath.Join(s.StateDir, "results", resultstore.DamagedKey)
 	if _, err := os.Lstat(odd); err == nil {
@@ -75,7 +77,8 @@ func (s *Subject) keys() (all []Finding) {
 
 func (s *Subject) audit() Finding {
 	if s.Audit == nil {
-		return Finding{LevelWarn, "audit", "calls are not recorded", "make the state directory writable, or name a file with --audit-log"}
+		return Finding{LevelWarn, "audit", "calls are not recorded",
+			"make the state directory writable, or name a file with --audit-log"}
 	}
 	path := s.Audit.Path()
 	if err := s.Audit.Ready(); err != nil {

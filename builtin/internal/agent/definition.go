@@ -202,7 +202,8 @@ func (d Definition) fill(members map[string]any, tool func(string) string) (Defi
 	}
 	switch {
 	case !name().MatchString(d.Name) || len(d.Name) > maxName:
-		return Definition{}, fmt.Errorf("it is left out: name: expected letters, digits, - and _, %d at most, got %q", maxName, d.Name)
+		return Definition{}, fmt.Errorf("it is left out: name: expected letters, digits, - and _, %d at most, got %q",
+			maxName, d.Name)
 	case d.Description == "":
 		return Definition{}, errors.New("it is left out: it has no description, which models need to choose it")
 	case len(ignored) > 0:

@@ -94,7 +94,8 @@ func TestParse(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%q (-want +got)\n%s", text, diff)
 			}
-			if tc.wrong == "" && err != nil || tc.wrong != "" && (err == nil || !strings.Contains(err.Error(), tc.wrong)) {
+			if tc.wrong == "" && err != nil || tc.wrong != "" &&
+				(err == nil || !strings.Contains(err.Error(), tc.wrong)) {
 				t.Errorf("%q: got error %v, expected %q", text, err, tc.wrong)
 			}
 		}
@@ -112,7 +113,8 @@ func TestPrecedence(t *testing.T) {
 	write(t, root, "---\nname: Reviewer\ndescription: of the root\n---\n")
 	write(t, user, testDefinition)
 	for _, dir := range []string{root, user} {
-		if err := os.WriteFile(filepath.Join(dir, "explore.md"), []byte("---\nname: Explore\ndescription: with all tools\n---\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "explore.md"),
+			[]byte("---\nname: Explore\ndescription: with all tools\n---\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,8 +144,10 @@ func TestList(t *testing.T) {
 			if len(text) > maxListed || !utf8.ValidString(text) || !strings.Contains(text, "- general: ") {
 				t.Errorf("%d definitions of %d characters: got %d bytes\n%s", n, size, len(text), text)
 			}
-			if listed := strings.Count(text, "\n- "); listed < len(all) && !strings.Contains(text, fmt.Sprintf("- and %d more: ", len(all)-listed+1)) {
-				t.Errorf("%d definitions of %d characters: %d lines, and the rest is not counted\n%s", n, size, listed, text)
+			if listed := strings.Count(text, "\n- "); listed < len(all) &&
+				!strings.Contains(text, fmt.Sprintf("- and %d more: ", len(all)-listed+1)) {
+				t.Errorf("%d definitions of %d characters: %d lines, and the rest is not counted\n%s", n, size,
+					listed, text)
 			}
 		}
 	}

@@ -105,7 +105,8 @@ func (v value) sum(keys ...string) (n int) {
 }
 
 // mainArguments are the most informative arguments of calls, in order.
-var mainArguments = []string{"file_path", "path", "filePath", "absolute_path", "command", "cmd", "pattern", "query", "url", "description", "prompt"}
+var mainArguments = []string{"file_path", "path", "filePath", "absolute_path", "command", "cmd", "pattern", "query",
+	"url", "description", "prompt"}
 
 // maxCall is the longest text of a call, in characters.
 const maxCall = 120

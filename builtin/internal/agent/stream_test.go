@@ -80,7 +80,8 @@ func TestParsersJunk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e := parse([]byte(line)); e.Text != "" || e.Session != "" || len(e.Calls) > 0 || e.Done || e.Failed || e.Tokens != 0 {
+			if e := parse([]byte(line)); e.Text != "" || e.Session != "" || len(e.Calls) > 0 || e.Done || e.Failed ||
+				e.Tokens != 0 {
 				t.Errorf("%s: %.100s tells %+v", format, line, e)
 			}
 		}

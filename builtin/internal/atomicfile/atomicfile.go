@@ -182,7 +182,8 @@ func (r *replacement) openCurrent() error {
 
 // open opens the file without following a link. Another program may hold a lease on it, for which it waits a moment.
 func (r *replacement) open(flag int) (*os.File, error) {
-	return lease.Open(filepath.Join(r.dir.Name(), r.base), func() (*os.File, error) { return r.dir.OpenFile(r.base, flag|openFlags, 0) })
+	return lease.Open(filepath.Join(r.dir.Name(), r.base),
+		func() (*os.File, error) { return r.dir.OpenFile(r.base, flag|openFlags, 0) })
 }
 
 func notRegular(mode fs.FileMode) error {

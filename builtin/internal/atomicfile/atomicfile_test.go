@@ -306,9 +306,11 @@ func BenchmarkReplace(b *testing.B) {
 
 func TestAdvice(t *testing.T) {
 	for err, want := range map[error]string{
-		syscall.EACCES: "chmod u+w", syscall.EPERM: "chattr -i", syscall.EROFS: "read-only", syscall.ENOSPC: "free some space", syscall.EIO: "",
+		syscall.EACCES: "chmod u+w", syscall.EPERM: "chattr -i", syscall.EROFS: "read-only",
+		syscall.ENOSPC: "free some space", syscall.EIO: "",
 	} {
-		if got := Advice(&fs.PathError{Op: "open", Path: "f", Err: err}); !strings.Contains(got, want) || want == "" && got != "" {
+		if got := Advice(&fs.PathError{Op: "open", Path: "f", Err: err}); !strings.Contains(got, want) ||
+			want == "" && got != "" {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}

@@ -131,7 +131,8 @@ func TestInPlaceNeedsJournal(t *testing.T) {
 	dir, path, journal := room(t)
 	put(t, filepath.Join(path, "f"), "old", 0o600)
 	link(t, filepath.Join(path, "f"), filepath.Join(path, "g"))
-	if _, err := Replace(dir, "f", Options{}, []byte("new")); err == nil || !strings.Contains(err.Error(), "2 hard links") {
+	if _, err := Replace(dir, "f", Options{}, []byte("new")); err == nil ||
+		!strings.Contains(err.Error(), "2 hard links") {
 		t.Errorf("error %v", err)
 	}
 	if got := content(t, filepath.Join(path, "g")); got != "old" {
@@ -175,7 +176,8 @@ func TestDiskFull(t *testing.T) {
 				t.Errorf("%d bytes", len(got))
 			}
 			tidy(t, path, journal, names...)
-			if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("n")); err != nil || content(t, file) != "n" {
+			if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("n")); err != nil ||
+				content(t, file) != "n" {
 				t.Errorf("a write that fits: %v", err)
 			}
 		})
@@ -190,7 +192,8 @@ func TestRoomOfTheReplaced(t *testing.T) {
 	dir := open(t, path)
 	for n := range 40 {
 		want := strings.Repeat(string(rune('a'+n%26)), 400_000)
-		if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte(want[:200_000]), []byte(want[200_000:])); err != nil {
+		if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte(want[:200_000]),
+			[]byte(want[200_000:])); err != nil {
 			t.Fatalf("write %d: %v", n, err)
 		}
 		if content(t, filepath.Join(path, "f")) != want {
@@ -303,7 +306,8 @@ func TestFIFO(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(path, "f"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("new")); err == nil || !strings.Contains(err.Error(), "FIFO") {
+	if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("new")); err == nil ||
+		!strings.Contains(err.Error(), "FIFO") {
 		t.Errorf("error %v", err)
 	}
 }

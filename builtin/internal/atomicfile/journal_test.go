@@ -92,14 +92,16 @@ func TestNoJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"new", "newer"} {
-		if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte(want)); err != nil || content(t, filepath.Join(path, "f")) != want {
+		if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte(want)); err != nil ||
+			content(t, filepath.Join(path, "f")) != want {
 			t.Errorf("a rename: %v", err)
 		}
 	}
 	if err := os.Link(filepath.Join(path, "f"), filepath.Join(path, "g")); err != nil {
 		t.Skip("no hard links here:", err)
 	}
-	if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("newest")); err == nil || content(t, filepath.Join(path, "f")) != "newer" {
+	if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("newest")); err == nil ||
+		content(t, filepath.Join(path, "f")) != "newer" {
 		t.Errorf("in place: %v, want it refused", err)
 	}
 	if names := list(t, path); len(names) != 2 {
@@ -135,7 +137,8 @@ func TestRecoverLeavesTheLivingAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer handle.Close()
-	r := &replacement{dir: dir, handle: handle, base: "f", content: [][]byte{[]byte("x")}, Options: Options{JournalDir: journal}}
+	r := &replacement{dir: dir, handle: handle, base: "f", content: [][]byte{[]byte("x")},
+		Options: Options{JournalDir: journal}}
 	temp := r.newTemp()
 	if err := temp.write(r.content, tempMode); err != nil {
 		t.Fatal(err)

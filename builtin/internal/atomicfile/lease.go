@@ -21,7 +21,8 @@ const (
 )
 
 // errOverwritten reports that the content of another program was kept.
-var errOverwritten = fmt.Errorf("another program has written it at the same time, and its content was kept: %w", ErrOvertaken)
+var errOverwritten = fmt.Errorf("another program has written it at the same time, and its content was kept: %w",
+	ErrOvertaken)
 
 // undisturbed verifies, immediately before the replacement, that no other program has changed the current file, or is
 // about to.

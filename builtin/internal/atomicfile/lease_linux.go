@@ -16,7 +16,8 @@ type hold struct {
 
 // leasing are the file systems on which a lease is refused only if the file is open for writing.
 var leasing = []int64{
-	unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC,
+	unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC,
+	unix.OVERLAYFS_SUPER_MAGIC,
 }
 
 // holdFile takes a lease on a file that is open for reading, if possible: the user must own the file.

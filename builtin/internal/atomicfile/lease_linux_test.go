@@ -143,7 +143,8 @@ func TestCatchUp(t *testing.T) {
 func TestCatchUpWithWhoStays(t *testing.T) {
 	r, path := renamedOver(t)
 	wrote := startWriter(t, r, `exec 3>>"$0"; cat`)
-	if unmet, err := r.appendTail(0); unmet == nil || !strings.Contains(unmet.Error(), "has not closed it yet") || err != nil {
+	if unmet, err := r.appendTail(0); unmet == nil || !strings.Contains(unmet.Error(), "has not closed it yet") ||
+		err != nil {
 		t.Errorf("unmet %v, error %v", unmet, err)
 	}
 	wrote(t)

@@ -34,12 +34,14 @@ func TestPlace(t *testing.T) {
 					t.Fatal(err)
 				}
 				before, _ := os.Lstat(base)
-				err := Place(dir, "f", Options{JournalDir: journal}, func(name string) error { return create(filepath.Join(path, name)) })
+				err := Place(dir, "f", Options{JournalDir: journal},
+					func(name string) error { return create(filepath.Join(path, name)) })
 				after, statErr := os.Lstat(base)
 				if statErr != nil {
 					t.Fatal(statErr)
 				}
-				if fails := old == "full" || new == "none"; fails != (err != nil) || fails != os.SameFile(before, after) {
+				if fails := old == "full" || new == "none"; fails != (err != nil) ||
+					fails != os.SameFile(before, after) {
 					t.Errorf("%v, %v became %v", err, before.Mode(), after.Mode())
 				}
 				left, _ := os.ReadDir(path)

@@ -28,7 +28,8 @@ func giveName(f, dir *os.File, name string) error {
 	if err == nil || err == unix.EEXIST {
 		return err
 	}
-	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), int(dir.Fd()), name, unix.AT_SYMLINK_FOLLOW)
+	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), int(dir.Fd()), name,
+		unix.AT_SYMLINK_FOLLOW)
 }
 
 // linksOf returns how many names a file has.

@@ -128,7 +128,8 @@ func TestSpareEmpty(t *testing.T) {
 	for _, content := range []string{"", "two", ""} {
 		old := unix.NsecToTimespec(1)
 		f, _ := s.preallocated()
-		if err := unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), []unix.Timespec{old, old}, 0); err != nil {
+		if err := unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), []unix.Timespec{old, old},
+			0); err != nil {
 			t.Fatal(err)
 		}
 		before, err := s.dir.Stat("f")
@@ -252,7 +253,8 @@ func TestSpareLater(t *testing.T) {
 	open := func() (n int) {
 		fds, _ := os.ReadDir("/proc/self/fd")
 		for _, fd := range fds {
-			if to, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.TrimSuffix(to, " (deleted)") == s.dir.Name() {
+			if to, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.TrimSuffix(to,
+				" (deleted)") == s.dir.Name() {
 				n++
 			}
 		}

@@ -164,7 +164,8 @@ func (r *Report) restoreName(ctx context.Context, dir *os.Root, h header, placed
 	}
 	defer handle.Close()
 	name := filepath.Join(h.Dir, h.Target)
-	back := replacement{dir: dir, handle: handle, base: h.Target, exchanged: &temp{dir: dir, handle: handle, name: h.Base}}
+	back := replacement{dir: dir, handle: handle, base: h.Target,
+		exchanged: &temp{dir: dir, handle: handle, name: h.Base}}
 	back.ours, err = pin(dir, handle, h.Target)
 	defer back.ours.release()
 	switch {

@@ -167,7 +167,8 @@ func (t *temp) leave(cause error) error {
 	t.gone, t.temps = true, nil
 	t.intent.abandon()
 	t.intent = nil
-	return fmt.Errorf("what another program put in its place could not be put back (%w) and is kept as %s", unwrapPath(cause), filepath.Join(t.handle.Name(), t.name))
+	return fmt.Errorf("what another program put in its place could not be put back (%w) and is kept as %s",
+		unwrapPath(cause), filepath.Join(t.handle.Name(), t.name))
 }
 
 // A pinned file is not freed, and its inode number not used again, until it is released.

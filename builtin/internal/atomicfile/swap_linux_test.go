@@ -59,7 +59,8 @@ func TestOvertaken(t *testing.T) {
 		{"a directory now", func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, isKind(fs.ModeDir)},
 		{"a FIFO now", func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, isKind(fs.ModeNamedPipe)},
 		{"linked to another file", func(path string) error {
-			return errors.Join(os.WriteFile(path+".other", []byte("theirs"), 0o600), os.Remove(path), os.Link(path+".other", path), os.Remove(path+".other"))
+			return errors.Join(os.WriteFile(path+".other", []byte("theirs"), 0o600), os.Remove(path),
+				os.Link(path+".other", path), os.Remove(path+".other"))
 		}, holdsText("theirs")},
 	} {
 		for _, remove := range []bool{false, true} {
@@ -136,7 +137,8 @@ func TestCreateOvertaken(t *testing.T) {
 	for _, must := range []bool{false, true} {
 		dir, path, journal := room(t)
 		file := filepath.Join(path, "f")
-		o := Options{JournalDir: journal, MustNotExist: must, Expect: once(func() error { return os.WriteFile(file, []byte("theirs"), 0o600) })}
+		o := Options{JournalDir: journal, MustNotExist: must,
+			Expect: once(func() error { return os.WriteFile(file, []byte("theirs"), 0o600) })}
 		if _, err := Replace(dir, "f", o, []byte("new")); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("error %v", err)
 		}
@@ -169,7 +171,8 @@ func TestPutBackTheLatest(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer handle.Close()
-			r := &replacement{dir: dir, handle: handle, base: "f", exchanged: &temp{dir: dir, handle: handle, name: "aside"}}
+			r := &replacement{dir: dir, handle: handle, base: "f",
+				exchanged: &temp{dir: dir, handle: handle, name: "aside"}}
 			if r.ours, err = pin(dir, handle, "f"); err != nil {
 				t.Fatal(err)
 			}
@@ -267,7 +270,8 @@ func TestKillWhileSaved(t *testing.T) {
 		}
 		got, _, _ := strings.Cut(content(t, file), " ")
 		if got != strconv.Itoa(last) {
-			t.Fatalf("round %d: %q was saved last, and the file holds %q; %+v", i, strconv.Itoa(last), content(t, file), report)
+			t.Fatalf("round %d: %q was saved last, and the file holds %q; %+v", i, strconv.Itoa(last),
+				content(t, file), report)
 		}
 		tidy(t, path, journal, "f")
 	}
@@ -342,7 +346,8 @@ func TestRecoverExchanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			holds(t, filepath.Join(path, "f"), tt.want)
-			if at := report.Saved[filepath.Join(path, "f")]; (at != "") != (tt.saved != "") || at != "" && content(t, at) != tt.saved {
+			if at := report.Saved[filepath.Join(path, "f")]; (at != "") != (tt.saved != "") || at != "" &&
+				content(t, at) != tt.saved {
 				t.Errorf("saved %q", report.Saved)
 			}
 			if _, err := dir.Lstat(name); !errors.Is(err, fs.ErrNotExist) {

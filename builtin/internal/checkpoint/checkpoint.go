@@ -165,7 +165,8 @@ func New(cfg Config) (*Tracker, error) {
 
 // withDefaults replaces what is zero.
 func (cfg Config) withDefaults() Config {
-	cfg.MaxFile, cfg.MaxBytes, cfg.MaxFiles = orDefault(cfg.MaxFile, DefaultMaxFile), orDefault(cfg.MaxBytes, DefaultMaxBytes), orDefault(cfg.MaxFiles, DefaultMaxFiles)
+	cfg.MaxFile, cfg.MaxBytes, cfg.MaxFiles = orDefault(cfg.MaxFile, DefaultMaxFile), orDefault(cfg.MaxBytes,
+		DefaultMaxBytes), orDefault(cfg.MaxFiles, DefaultMaxFiles)
 	cfg.Wait = orDefault(cfg.Wait, DefaultWait)
 	return cfg
 }
@@ -210,7 +211,8 @@ func (t *Tracker) Close() error {
 	if t.err == nil {
 		t.err = errors.New("the history of commands is closed")
 	}
-	return errors.Join(t.files.root.Close(), t.files.contents.close(), t.saved.close(), os.Remove(filepath.Join(t.cfg.Dir, baseName)))
+	return errors.Join(t.files.root.Close(), t.files.contents.close(), t.saved.close(),
+		os.Remove(filepath.Join(t.cfg.Dir, baseName)))
 }
 
 // Ready returns a channel that is closed when the base has been read.

@@ -60,7 +60,8 @@ func sh(t testing.TB, dir, script string) {
 	}
 	cmd := exec.Command("bash", "-ec", script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b",
+		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, out)
 	}
@@ -311,7 +312,8 @@ func TestHidden(t *testing.T) {
 	sh(t, root, "echo other >.env; echo other >keys/k; mv .env env2; mv env2 .env; rm f; ln -s keys f")
 	r := m.End()
 	defer r.Close()
-	if got := summary(t, r); strings.Contains(got, "secret") || strings.Contains(got, "keys/") || strings.Contains(got, ".env") {
+	if got := summary(t, r); strings.Contains(got, "secret") || strings.Contains(got, "keys/") ||
+		strings.Contains(got, ".env") {
 		t.Error(got)
 	}
 	for sum := range tr.files.contents.copies {
@@ -346,7 +348,8 @@ func TestRandom(t *testing.T) {
 				r := m.End()
 				got := rewound(t, snapshot(t, root), r)
 				if diff := cmp.Diff(before, got); diff != "" {
-					t.Fatalf("before and rewound differ (-before +rewound):\n%s\n%s\nafter\n%s\ncommand:\n%s", diff, summary(t, r), between, command)
+					t.Fatalf("before and rewound differ (-before +rewound):\n%s\n%s\nafter\n%s\ncommand:\n%s", diff,
+						summary(t, r), between, command)
 				}
 				r.Close()
 			}
@@ -463,7 +466,8 @@ func TestBounds(t *testing.T) {
 	sh(t, root, "echo 1 >a; echo 1 >b; echo 1 >c")
 	r := m.End()
 	defer r.Close()
-	if got := summary(t, r); !strings.Contains(got, "changed b (the copies of workspaces take") || !strings.Contains(got, `changed c "c\n"`) {
+	if got := summary(t, r); !strings.Contains(got, "changed b (the copies of workspaces take") ||
+		!strings.Contains(got, `changed c "c\n"`) {
 		t.Error(got)
 	}
 	if len(r.Notes) != 1 || r.Notes[0] != "Of 1 of the changed files the content before is not kept." {
@@ -484,7 +488,8 @@ func TestLarge(t *testing.T) {
 	sh(t, root, "echo new >d/1; echo new >e/1; echo new >new")
 	r := m.End()
 	defer r.Close()
-	if got, e, d := summary(t, r), "changed e/1 \"1\\n\"\nnew new\n", "changed d/1 \"1\\n\"\nnew new\n"; got != e && got != d {
+	if got, e, d := summary(t, r), "changed e/1 \"1\\n\"\nnew new\n", "changed d/1 \"1\\n\"\nnew new\n"; got != e &&
+		got != d {
 		t.Errorf("changes:\n%s", got)
 	}
 	if again := tr.Begin(t.Context()); again.Unread() != "" || len(again.End().Notes) > 0 {

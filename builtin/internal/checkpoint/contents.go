@@ -67,7 +67,8 @@ func openContents(cfg Config) (*contents, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &contents{max: cfg.MaxBytes, used: new(atomic.Int64), packs: &packs{}, file: f, end: info.Size(), copies: map[Sum]*copied{}}, nil
+	return &contents{max: cfg.MaxBytes, used: new(atomic.Int64), packs: &packs{}, file: f, end: info.Size(),
+		copies: map[Sum]*copied{}}, nil
 }
 
 // saved returns where a content is that a record of the log names.

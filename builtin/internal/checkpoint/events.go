@@ -22,7 +22,8 @@ type events struct {
 }
 
 func newEvents() events {
-	return events{watched: map[int32]*dir{}, dirty: map[*dir]map[string]bool{}, ignored: map[string]bool{}, touched: map[string]bool{}}
+	return events{watched: map[int32]*dir{}, dirty: map[*dir]map[string]bool{}, ignored: map[string]bool{},
+		touched: map[string]bool{}}
 }
 
 func (e *events) begin(m *Mark) {

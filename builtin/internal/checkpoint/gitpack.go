@@ -42,7 +42,8 @@ func openPacks(dir string) *packs {
 		return ps
 	}
 	git := gitDir(repo)
-	if config := readSmall(filepath.Join(git, "config")); strings.Contains(strings.ToLower(string(config)), "objectformat") {
+	if config := readSmall(filepath.Join(git, "config")); strings.Contains(strings.ToLower(string(config)),
+		"objectformat") {
 		return ps
 	}
 	room := int64(maxIndexes)

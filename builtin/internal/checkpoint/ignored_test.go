@@ -114,7 +114,8 @@ func TestRandomIgnored(t *testing.T) {
 				}
 				text := some(n)
 				for range rnd.IntN(3) {
-					text += "\n{ " + fmt.Sprintf(commands[rnd.IntN(len(commands))], name()) + "; } || true\n" + some(n/2)
+					text += "\n{ " + fmt.Sprintf(commands[rnd.IntN(len(commands))], name()) +
+						"; } || true\n" + some(n/2)
 				}
 				return text
 			}
@@ -131,7 +132,8 @@ func TestRandomIgnored(t *testing.T) {
 				withoutEmpty(before)
 				withoutEmpty(got)
 				if diff := cmp.Diff(before, got); diff != "" && r.Ignored == 0 {
-					t.Fatalf("before and rewound differ (-before +rewound):\n%s\n%s\ncommand:\n%s", diff, summary(t, r), command)
+					t.Fatalf("before and rewound differ (-before +rewound):\n%s\n%s\ncommand:\n%s", diff,
+						summary(t, r), command)
 				}
 				r.Close()
 			}

@@ -85,7 +85,8 @@ func (l *links) forget() {
 
 // relinked reports whether a file has become another one while it or the other has several names.
 func relinked(was, e *entry) bool {
-	return was != nil && was.state.Kind == File && e.state.Kind == File && idOf(was) != idOf(e) && (hasNames(was) || hasNames(e))
+	return was != nil && was.state.Kind == File && e.state.Kind == File && idOf(was) != idOf(e) &&
+		(hasNames(was) || hasNames(e))
 }
 
 // sameLinks reports whether a path has the same other names as before the change.

@@ -158,7 +158,8 @@ func (t *Tracker) notes(m *Mark, changes []Change) []string {
 			some = append(some, fmt.Sprintf("%q (%s)", path, why))
 		}
 		slices.Sort(some)
-		notes = append(notes, fmt.Sprintf("%d paths could not be read and are not covered, among them %s.", n, strings.Join(some, ", ")))
+		notes = append(notes, fmt.Sprintf("%d paths could not be read and are not covered, among them %s.", n,
+			strings.Join(some, ", ")))
 	}
 	return notes
 }

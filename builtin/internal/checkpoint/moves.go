@@ -40,7 +40,8 @@ func newMoves() moves {
 // lookIgnored notes a file in an ignored directory.
 func (t *Tracker) lookIgnored(path string, why scan) {
 	info, err := t.files.root.Stat(path)
-	if err != nil || info.Kind != walk.File && info.Mode&fs.ModeSymlink == 0 || info.Inode == 0 || t.cfg.Hidden != nil && t.cfg.Hidden(t.cfg.Root+"/"+path, info) {
+	if err != nil || info.Kind != walk.File && info.Mode&fs.ModeSymlink == 0 || info.Inode == 0 ||
+		t.cfg.Hidden != nil && t.cfg.Hidden(t.cfg.Root+"/"+path, info) {
 		return
 	}
 	id, here := walk.ID{Device: info.Device, Inode: info.Inode}, place{path: path, change: info.Change}
@@ -86,7 +87,8 @@ func (t *Tracker) match() {
 	}
 	for id, new := range m.arrived {
 		m.names[id] = place{path: new.path, change: new.change}
-		t.saved.write(saved{Kind: savedIgnored, Path: new.path, Stamp: walk.Stamp{Device: id.Device, Inode: id.Inode, Change: new.change}})
+		t.saved.write(saved{Kind: savedIgnored, Path: new.path,
+			Stamp: walk.Stamp{Device: id.Device, Inode: id.Inode, Change: new.change}})
 	}
 	names := m.names
 	*m = newMoves()

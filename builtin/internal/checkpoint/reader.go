@@ -84,7 +84,8 @@ func (r *reader) readOnce(path string, info walk.Info, limit int64) ([]byte, wal
 	}
 	defer h.Close()
 	before, err := h.Stat()
-	if err != nil || before.Inode != info.Inode || before.Device != info.Device || before.Kind != walk.File || before.Size > limit ||
+	if err != nil || before.Inode != info.Inode || before.Device != info.Device || before.Kind != walk.File ||
+		before.Size > limit ||
 		r.hidden != nil && r.hidden(path, before) {
 		return nil, walk.Info{}, errors.Join(errChanging, err)
 	}

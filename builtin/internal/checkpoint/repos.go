@@ -65,7 +65,8 @@ func (t *Tracker) loseRepo(rel string, r repo) {
 func (t *Tracker) repoNotes(m *Mark) (notes []string) {
 	for _, l := range t.lostRepos {
 		if now := t.reposAt[l.id]; l.seq > m.start && now != "" && now != l.path {
-			notes = append(notes, fmt.Sprintf("%s is at %s now: an undo does not move it back", strconv.Quote(l.path), strconv.Quote(now)))
+			notes = append(notes, fmt.Sprintf("%s is at %s now: an undo does not move it back", strconv.Quote(l.path),
+				strconv.Quote(now)))
 		} else if l.seq > m.start && now == "" {
 			notes = append(notes, fmt.Sprintf("%s with %d files was removed: it is not kept, and no undo brings it back", strconv.Quote(l.path), l.files))
 		}

@@ -98,7 +98,8 @@ func (l *baseLog) put(path string, e *entry, base bool) {
 	if l == nil {
 		return
 	}
-	s := saved{Path: path, State: e.state, Stamp: e.stamp, Looked: e.looked, Why: e.why, Ignored: e.ignored || e.sub != nil && e.sub.ignored, Base: base}
+	s := saved{Path: path, State: e.state, Stamp: e.stamp, Looked: e.looked, Why: e.why, Ignored: e.ignored ||
+		e.sub != nil && e.sub.ignored, Base: base}
 	s.Pack, s.Off = l.packs[e.source.pack], e.source.off
 	if c := e.source.copy; c != nil {
 		s.Copied, s.Off, s.Size = true, c.off, c.size
@@ -144,7 +145,8 @@ func (l *baseLog) close() error {
 // remembers a place in the log.
 func (t *Tracker) shortenLog() {
 	l := t.saved
-	if l == nil || l.err != nil || l.length < max(logRoom, logFactor*l.whole) || t.events.marked() || len(t.pending) > 0 {
+	if l == nil || l.err != nil || l.length < max(logRoom, logFactor*l.whole) || t.events.marked() ||
+		len(t.pending) > 0 {
 		return
 	}
 	name := filepath.Join(t.cfg.Dir, baseName)
@@ -154,7 +156,8 @@ func (t *Tracker) shortenLog() {
 	}
 	next.tree(t.top)
 	for id, at := range t.moves.names {
-		next.write(saved{Kind: savedIgnored, Path: at.path, Base: true, Stamp: walk.Stamp{Device: id.Device, Inode: id.Inode, Change: at.change}})
+		next.write(saved{Kind: savedIgnored, Path: at.path, Base: true,
+			Stamp: walk.Stamp{Device: id.Device, Inode: id.Inode, Change: at.change}})
 	}
 	next.whole = next.flush()
 	if next.err == nil {
@@ -251,7 +254,8 @@ func (t *Tracker) apply(s saved, late bool) {
 		return
 	}
 	if s.Kind == savedIgnored {
-		t.moves.names[walk.ID{Device: s.Stamp.Device, Inode: s.Stamp.Inode}] = place{path: s.Path, change: s.Stamp.Change}
+		t.moves.names[walk.ID{Device: s.Stamp.Device, Inode: s.Stamp.Inode}] = place{path: s.Path,
+			change: s.Stamp.Change}
 		return
 	}
 	d, name := t.place(s.Path)

@@ -93,7 +93,8 @@ func orientationIn(meta []byte) orientation {
 		}
 		if order.Uint16(entries) == tag {
 			o := order.Uint16(entries[8:])
-			if order.Uint16(entries[2:]) != short || order.Uint32(entries[4:]) != 1 || o < uint16(upright) || o > uint16(turnedRight) {
+			if order.Uint16(entries[2:]) != short || order.Uint32(entries[4:]) != 1 || o < uint16(upright) ||
+				o > uint16(turnedRight) {
 				break
 			}
 			return orientation(o)

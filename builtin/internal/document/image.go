@@ -115,7 +115,8 @@ func notImage(raw []byte) error {
 	if kind == TextFile {
 		return fmt.Errorf("the content is %s, not an image: read it as text", words)
 	}
-	return fmt.Errorf("the content is %s, not an image in a format that can be shown (PNG, JPEG, GIF, WebP, BMP, TIFF)", words)
+	return fmt.Errorf("the content is %s, not an image in a format that can be shown (PNG, JPEG, GIF, WebP, BMP, TIFF)",
+		words)
 }
 
 func damaged(f *format, err error) error {

@@ -59,7 +59,8 @@ func TestImageLimits(t *testing.T) {
 			}
 			mustDecode(t, got)
 			if got.Width != tt.w || got.Height != tt.h || got.MIME != tt.mime || !strings.Contains(got.Note, tt.note) {
-				t.Errorf("got %d×%d, %s, %q; want %d×%d, %s, %q", got.Width, got.Height, got.MIME, got.Note, tt.w, tt.h, tt.mime, tt.note)
+				t.Errorf("got %d×%d, %s, %q; want %d×%d, %s, %q", got.Width, got.Height, got.MIME, got.Note, tt.w, tt.h,
+					tt.mime, tt.note)
 			}
 		})
 	}

@@ -60,14 +60,16 @@ var (
 func nearest(c color.Color) string {
 	r, g, b, _ := c.RGBA()
 	bit := func(v uint32) int { return int(v >> 15) }
-	return map[[3]int]string{{1, 0, 0}: "red", {0, 1, 0}: "green", {0, 0, 1}: "blue", {1, 1, 1}: "white"}[[3]int{bit(r), bit(g), bit(b)}]
+	return map[[3]int]string{{1, 0, 0}: "red", {0, 1, 0}: "green", {0, 0, 1}: "blue",
+		{1, 1, 1}: "white"}[[3]int{bit(r), bit(g), bit(b)}]
 }
 
 // atCorners names the colors of the quarters, in the order of corners.
 func atCorners(img image.Image) string {
 	b := img.Bounds()
 	x0, y0, x1, y1 := b.Min.X+b.Dx()/4, b.Min.Y+b.Dy()/4, b.Min.X+b.Dx()*3/4, b.Min.Y+b.Dy()*3/4
-	return nearest(img.At(x0, y0)) + " " + nearest(img.At(x1, y0)) + " " + nearest(img.At(x0, y1)) + " " + nearest(img.At(x1, y1))
+	return nearest(img.At(x0, y0)) + " " + nearest(img.At(x1, y0)) + " " + nearest(img.At(x0, y1)) + " " +
+		nearest(img.At(x1, y1))
 }
 
 const uprightCorners = "red green blue white"
@@ -183,7 +185,8 @@ func TestImageFormats(t *testing.T) {
 			}
 			decoded := mustDecode(t, got)
 			if got.MIME != tt.mime || got.Note != tt.note || bytes.Equal(got.Data, tt.raw) != tt.untouched {
-				t.Errorf("got %s, %q, untouched %t; want %s, %q, %t", got.MIME, got.Note, bytes.Equal(got.Data, tt.raw), tt.mime, tt.note, tt.untouched)
+				t.Errorf("got %s, %q, untouched %t; want %s, %q, %t", got.MIME, got.Note, bytes.Equal(got.Data, tt.raw),
+					tt.mime, tt.note, tt.untouched)
 			}
 			if got.Width == 40 && atCorners(decoded) != uprightCorners {
 				t.Errorf("got corners %s", atCorners(decoded))
@@ -258,8 +261,10 @@ func TestOrientation(t *testing.T) {
 			if tt.o >= transposed {
 				size = image.Pt(40, 80)
 			}
-			if at := atCorners(mustDecode(t, got)); at != tt.want || got.FromWidth != size.X || got.FromHeight != size.Y {
-				t.Errorf("%s, orientation %d: got %s, from %d×%d; want %s, %v", name, tt.o, at, got.FromWidth, got.FromHeight, tt.want, size)
+			if at := atCorners(mustDecode(t, got)); at != tt.want || got.FromWidth != size.X ||
+				got.FromHeight != size.Y {
+				t.Errorf("%s, orientation %d: got %s, from %d×%d; want %s, %v", name, tt.o, at, got.FromWidth,
+					got.FromHeight, tt.want, size)
 			}
 			if bytes.Equal(got.Data, raw) != (tt.o == upright) {
 				t.Errorf("%s, orientation %d: untouched is %t", name, tt.o, bytes.Equal(got.Data, raw))
@@ -267,7 +272,8 @@ func TestOrientation(t *testing.T) {
 		}
 	}
 	for _, o := range []orientation{0, 9, 200} {
-		if got := orientationOf(withEXIF(encodeJPEG(t, stored), exif(o, binary.LittleEndian)), jpegFormat); got != upright {
+		if got := orientationOf(withEXIF(encodeJPEG(t, stored), exif(o, binary.LittleEndian)),
+			jpegFormat); got != upright {
 			t.Errorf("orientation %d: got %d", o, got)
 		}
 	}

@@ -57,7 +57,8 @@ type Cell struct {
 // the file if that is known.
 func ParseNotebook(raw []byte) (*Notebook, error) {
 	if len(raw) > MaxNotebook {
-		return nil, fmt.Errorf("the notebook has %d MB, more than the %d MB that are read", len(raw)>>20, MaxNotebook>>20)
+		return nil, fmt.Errorf("the notebook has %d MB, more than the %d MB that are read", len(raw)>>20,
+			MaxNotebook>>20)
 	}
 	start := 0
 	if bytes.HasPrefix(raw, utf8BOM) {

@@ -213,8 +213,10 @@ func TestRenderParts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := parse(t, tt.raw).Render(tt.o)
-			if got.Shown != tt.shown || !strings.Contains(got.Text, tt.text) || !strings.Contains(strings.Join(got.Notes, " "), tt.notes) {
-				t.Errorf("got %d cells, notes %q, %.3000s\nwant %d, %q, %s", got.Shown, got.Notes, got.Text, tt.shown, tt.notes, tt.text)
+			if got.Shown != tt.shown || !strings.Contains(got.Text, tt.text) ||
+				!strings.Contains(strings.Join(got.Notes, " "), tt.notes) {
+				t.Errorf("got %d cells, notes %q, %.3000s\nwant %d, %q, %s", got.Shown, got.Notes, got.Text, tt.shown,
+					tt.notes, tt.text)
 			}
 		})
 	}
@@ -229,7 +231,8 @@ func TestRenderPictures(t *testing.T) {
 	for _, p := range got.Pictures {
 		size += base64.StdEncoding.EncodedLen(len(p.Data))
 	}
-	if size > MaxPictures || len(got.Pictures) != 4 || !strings.Contains(got.Text, "there are too many. Read with offset=") {
+	if size > MaxPictures || len(got.Pictures) != 4 ||
+		!strings.Contains(got.Text, "there are too many. Read with offset=") {
 		t.Errorf("got %d pictures of %d bytes", len(got.Pictures), size)
 	}
 }
@@ -253,7 +256,8 @@ func TestLookUp(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, err := n.lookUp(tt.id)
-		if got != tt.want || fmt.Sprint(err) != "<nil>" && tt.err == "" || tt.err != "" && !strings.Contains(fmt.Sprint(err), tt.err) {
+		if got != tt.want || fmt.Sprint(err) != "<nil>" && tt.err == "" || tt.err != "" &&
+			!strings.Contains(fmt.Sprint(err), tt.err) {
 			t.Errorf("lookUp(%s) = %d, %v; want %d, %q", tt.id, got, err, tt.want, tt.err)
 		}
 	}
@@ -274,7 +278,8 @@ func TestRenderPixels(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := n.Render(RenderOptions{Limit: 1})
-	for _, want := range []string{"more than the 120 million", "cut short", "too many pixels", "[picture 1: 8×8 pixels]"} {
+	for _, want := range []string{"more than the 120 million", "cut short", "too many pixels",
+		"[picture 1: 8×8 pixels]"} {
 		if strings.Count(r.Text, want) != 1 {
 			t.Errorf("%q is not there once:\n%s", want, r.Text)
 		}
@@ -285,7 +290,8 @@ func TestRenderPixels(t *testing.T) {
 func TestNotebookBoundsMemory(t *testing.T) {
 	const many = 1_000_000
 	cell := func(outputs string) string {
-		return `{"cells":[{"cell_type":"code","id":"a","metadata":{},"source":"x","outputs":[` + outputs + `]},{"cell_type":"markdown","id":"b","metadata":{},"source":"after"}],"metadata":{},"nbformat":4}`
+		return `{"cells":[{"cell_type":"code","id":"a","metadata":{},"source":"x","outputs":[` + outputs +
+			`]},{"cell_type":"markdown","id":"b","metadata":{},"source":"after"}],"metadata":{},"nbformat":4}`
 	}
 	for name, tt := range map[string]struct{ text, want string }{
 		"lines":     {cell(`{"output_type":"stream","name":"stdout","text":[` + strings.Repeat(`"",`, 10*many) + `""]}`), "MB and is not shown"},
@@ -307,7 +313,8 @@ func TestNotebookBoundsMemory(t *testing.T) {
 			t.Errorf("%s: it is shown as %.300s", name, shown)
 		}
 	}
-	_, err := ParseNotebook([]byte(`{"cells":[` + strings.Repeat(`{"source":""},`, maxCells) + `{"source":""}],"nbformat":4}`))
+	_, err := ParseNotebook([]byte(`{"cells":[` + strings.Repeat(`{"source":""},`, maxCells) +
+		`{"source":""}],"nbformat":4}`))
 	if err == nil || !strings.Contains(err.Error(), "more than the 100000 cells") {
 		t.Errorf("too many cells: %v", err)
 	}

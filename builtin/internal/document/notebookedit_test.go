@@ -29,12 +29,15 @@ func forms(s string) map[string]string {
 	var compact, spaced bytes.Buffer
 	json.Compact(&compact, []byte(s))
 	for i, line := range strings.Split(strings.TrimSuffix(s, "\n"), "\n") {
-		if i > 0 && !strings.HasSuffix(spaced.String(), "[") && !strings.HasSuffix(spaced.String(), "{") && !strings.HasPrefix(strings.TrimLeft(line, " "), "]") && !strings.HasPrefix(strings.TrimLeft(line, " "), "}") {
+		if i > 0 && !strings.HasSuffix(spaced.String(), "[") && !strings.HasSuffix(spaced.String(), "{") &&
+			!strings.HasPrefix(strings.TrimLeft(line, " "), "]") &&
+			!strings.HasPrefix(strings.TrimLeft(line, " "), "}") {
 			spaced.WriteByte(' ')
 		}
 		spaced.WriteString(strings.TrimLeft(line, " "))
 	}
-	tabs := regexp.MustCompile(`(?m)^ +`).ReplaceAllStringFunc(s, func(in string) string { return strings.Repeat("\t", len(in)) })
+	tabs := regexp.MustCompile(`(?m)^ +`).ReplaceAllStringFunc(s,
+		func(in string) string { return strings.Repeat("\t", len(in)) })
 	return map[string]string{
 		"as Jupyter writes it": s,
 		"CRLF":                 strings.ReplaceAll(s, "\n", "\r\n"),
@@ -119,10 +122,12 @@ func TestEditNotebook(t *testing.T) {
 			change(t, small, "[\n    \"# Title\"\n   ]", "[]"),
 			NotebookResult{0, "intro", "markdown", "# Title", "", false}},
 		{"markdown to code", NotebookEdit{Mode: ReplaceCell, CellID: "intro", CellType: "code", Source: "x"},
-			change(t, change(t, small, `"markdown"`, `"code"`), "\"# Title\"\n   ]", "\"x\"\n   ],\n   \"execution_count\": null,\n   \"outputs\": []"),
+			change(t, change(t, small, `"markdown"`, `"code"`), "\"# Title\"\n   ]",
+				"\"x\"\n   ],\n   \"execution_count\": null,\n   \"outputs\": []"),
 			NotebookResult{0, "intro", "code", "# Title", "x", false}},
 		{"code to raw, with the same source", NotebookEdit{Mode: ReplaceCell, CellID: "code", CellType: "raw", Source: "a = 1\na"},
-			change(t, change(t, small, `"code",`+"\n   \"execution_count\": 5", `"raw"`), ",\n   \"outputs\": "+output, ""),
+			change(t, change(t, small, `"code",`+"\n   \"execution_count\": 5", `"raw"`), ",\n   \"outputs\": "+
+				output, ""),
 			NotebookResult{1, "code", "raw", "a = 1\na", "a = 1\na", true}},
 		{"insert at the start", NotebookEdit{Mode: InsertCell, CellType: "code", Source: "b\nc"},
 			change(t, small, "\"cells\": [\n  {", "\"cells\": [\n  "+newCode+",\n  {"),
@@ -134,10 +139,12 @@ func TestEditNotebook(t *testing.T) {
 			change(t, small, "  }\n ],\n", "  },\n  {\n   \"cell_type\": \"markdown\",\n   \"id\": \"00000000\",\n   \"metadata\": {},\n   \"source\": []\n  }\n ],\n"),
 			NotebookResult{2, "00000000", "markdown", "", "", false}},
 		{"delete the first", NotebookEdit{Mode: DeleteCell, CellID: "intro"},
-			small[:strings.Index(small, "{\n   \"cell_type\": \"markdown\"")] + small[strings.Index(small, "{\n   \"attachments\""):],
+			small[:strings.Index(small, "{\n   \"cell_type\": \"markdown\"")] + small[strings.Index(small,
+				"{\n   \"attachments\""):],
 			NotebookResult{0, "intro", "markdown", "# Title", "", false}},
 		{"delete the last", NotebookEdit{Mode: DeleteCell, CellID: "code"},
-			small[:strings.Index(small, ",\n  {\n   \"attachments\"")] + small[strings.Index(small, "\n ],\n \"metadata\""):],
+			small[:strings.Index(small, ",\n  {\n   \"attachments\"")] + small[strings.Index(small,
+				"\n ],\n \"metadata\""):],
 			NotebookResult{1, "code", "code", "a = 1\na", "", false}},
 	}
 	for _, tt := range tests {
@@ -207,10 +214,12 @@ func TestEditNotebookErrors(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := EditNotebook([]byte(`{"cells":[]}`), NotebookEdit{Mode: DeleteCell, CellID: "a"}); err == nil || !strings.Contains(err.Error(), "it has no cells") {
+	if _, _, err := EditNotebook([]byte(`{"cells":[]}`), NotebookEdit{Mode: DeleteCell, CellID: "a"}); err == nil ||
+		!strings.Contains(err.Error(), "it has no cells") {
 		t.Errorf("got %v", err)
 	}
-	if _, _, err := EditNotebook([]byte(`{"nbformat":3}`), NotebookEdit{Mode: DeleteCell, CellID: "a"}); err == nil || !strings.Contains(err.Error(), "nbformat 3") {
+	if _, _, err := EditNotebook([]byte(`{"nbformat":3}`), NotebookEdit{Mode: DeleteCell, CellID: "a"}); err == nil ||
+		!strings.Contains(err.Error(), "nbformat 3") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -253,7 +262,8 @@ func checkEdit(old *Notebook, raw, out []byte, e NotebookEdit, res NotebookResul
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(raw[:old.cells.start], out[:now.cells.start]) || !bytes.Equal(raw[old.cells.end:], out[now.cells.end:]) {
+	if !bytes.Equal(raw[:old.cells.start], out[:now.cells.start]) ||
+		!bytes.Equal(raw[old.cells.end:], out[now.cells.end:]) {
 		return fmt.Errorf("bytes outside the cells changed")
 	}
 	// Which old cell is which new one.

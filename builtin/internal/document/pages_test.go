@@ -28,7 +28,8 @@ func TestParsePages(t *testing.T) {
 	}
 	for _, tt := range tests {
 		from, to, err := ParsePages(tt.in)
-		if from != tt.from || to != tt.to || (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+		if from != tt.from || to != tt.to || (err == nil) != (tt.want == "") || err != nil &&
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("ParsePages(%q) = %d, %d, %v; want %d, %d, %q", tt.in, from, to, err, tt.from, tt.to, tt.want)
 		}
 	}

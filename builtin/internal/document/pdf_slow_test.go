@@ -52,8 +52,10 @@ func TestPDFPages(t *testing.T) {
 				pictures = append(pictures, p.Note)
 				mustDecode(t, p)
 			}
-			if got.First != tt.from || got.Total != len(tt.pages) || fmt.Sprintf("%q", got.Text) != fmt.Sprintf("%q", tt.text) {
-				t.Errorf("got from %d of %d: %q; want from %d of %d: %q", got.First, got.Total, got.Text, tt.from, len(tt.pages), tt.text)
+			if got.First != tt.from || got.Total != len(tt.pages) ||
+				fmt.Sprintf("%q", got.Text) != fmt.Sprintf("%q", tt.text) {
+				t.Errorf("got from %d of %d: %q; want from %d of %d: %q", got.First, got.Total, got.Text, tt.from,
+					len(tt.pages), tt.text)
 			}
 			if fmt.Sprint(pictures) != fmt.Sprint(tt.pictures) {
 				t.Errorf("pictures: got %q, want %q", pictures, tt.pictures)

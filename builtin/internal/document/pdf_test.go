@@ -42,7 +42,8 @@ func testOptions(tb testing.TB) PDFOptions {
 		if worker.dir, worker.err = os.MkdirTemp("", "document"); worker.err != nil {
 			return
 		}
-		out, err := exec.Command("go", "build", "-o", filepath.Join(worker.dir, "pdfworker.exe"), "./testdata/pdfworker").CombinedOutput()
+		out, err := exec.Command("go", "build", "-o", filepath.Join(worker.dir, "pdfworker.exe"),
+			"./testdata/pdfworker").CombinedOutput()
 		if err != nil {
 			worker.err = fmt.Errorf("%w: %s", err, out)
 		}
@@ -129,7 +130,8 @@ func TestPDFTimeout(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a shell script")
 	}
-	o := PDFOptions{Timeout: 50 * time.Millisecond, program: script(t, "echo '{\"Total\":3}'; echo '{\"Text\":\"one\"}'; exec sleep 1000")}
+	o := PDFOptions{Timeout: 50 * time.Millisecond,
+		program: script(t, "echo '{\"Total\":3}'; echo '{\"Text\":\"one\"}'; exec sleep 1000")}
 	p, err := PDF(t.Context(), openFile(t, nil), 1, 3, o)
 	if err != nil && !strings.Contains(err.Error(), "took too long") { // too slow even for the first page
 		t.Errorf("got %+v, %v", p, err)
@@ -225,7 +227,8 @@ func TestCacheDir(t *testing.T) {
 	if err := os.Symlink(t.TempDir(), link); err != nil {
 		t.Fatal(err)
 	}
-	for dir, want := range map[string]string{open: "is open to other users", link: "is not a directory", "/dev/null": "could not be made"} {
+	for dir, want := range map[string]string{open: "is open to other users", link: "is not a directory",
+		"/dev/null": "could not be made"} {
 		if got, err := cacheDir(dir); err == nil || !strings.Contains(err.Error(), want) || got != "" {
 			t.Errorf("cacheDir(%s): got %q, %v, want an error with %q", dir, got, err, want)
 		}

@@ -30,7 +30,8 @@ func (r *reader) annotated(page requests.Page) bool {
 		}
 		kind, err := r.lib.FPDFAnnot_GetSubtype(&requests.FPDFAnnot_GetSubtype{Annotation: got.Annotation})
 		r.lib.FPDFPage_CloseAnnot(&requests.FPDFPage_CloseAnnot{Annotation: got.Annotation})
-		if err == nil && kind.Subtype != enums.FPDF_ANNOT_SUBTYPE_LINK && kind.Subtype != enums.FPDF_ANNOT_SUBTYPE_POPUP {
+		if err == nil && kind.Subtype != enums.FPDF_ANNOT_SUBTYPE_LINK &&
+			kind.Subtype != enums.FPDF_ANNOT_SUBTYPE_POPUP {
 			return true
 		}
 	}

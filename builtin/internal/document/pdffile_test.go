@@ -58,7 +58,8 @@ func makePDF(trailer string, pages ...pdfPage) []byte {
 	for _, o := range offsets {
 		fmt.Fprintf(&out, "%010d 00000 n \n", o)
 	}
-	fmt.Fprintf(&out, "trailer\n<< /Size %d /Root 1 0 R %s >>\nstartxref\n%d\n%%%%EOF\n", len(offsets)+1, trailer, start)
+	fmt.Fprintf(&out, "trailer\n<< /Size %d /Root 1 0 R %s >>\nstartxref\n%d\n%%%%EOF\n", len(offsets)+1,
+		trailer, start)
 	return out.Bytes()
 }
 

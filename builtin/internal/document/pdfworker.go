@@ -128,7 +128,8 @@ func openLibrary(o request) (pdfium.Pdfium, error) {
 		cfg = cfg.WithCompilationCache(cache)
 	}
 	pool, err := webassembly.Init(webassembly.Config{
-		Context: experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0)), MaxTotal: 1, FSConfig: wazero.NewFSConfig(), RuntimeConfig: cfg,
+		Context: experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0)), MaxTotal: 1,
+		FSConfig: wazero.NewFSConfig(), RuntimeConfig: cfg,
 		Stdout: io.Discard, Stderr: io.Discard,
 	})
 	if err != nil {

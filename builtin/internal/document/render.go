@@ -50,7 +50,8 @@ func (n *Notebook) Render(o RenderOptions) *Rendered {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = text.DefaultPageBytes
 	}
-	r := renderer{raw: n.raw, language: n.Language, maxOutput: MaxOutput, out: &Rendered{First: o.Offset, Total: len(n.Cells)}}
+	r := renderer{raw: n.raw, language: n.Language, maxOutput: MaxOutput,
+		out: &Rendered{First: o.Offset, Total: len(n.Cells)}}
 	last := len(n.Cells)
 	if o.Limit > 0 && o.Limit < last-o.Offset+1 {
 		last = o.Offset + o.Limit - 1
@@ -164,7 +165,8 @@ func (r *renderer) clipped(s string, limit int, member string) {
 			tail++
 		}
 		hidden := utf8.RuneCountInString(s[head:tail])
-		s = fmt.Sprintf("%s\n[… %d characters of the %s are not shown. %s]\n%s", s[:head], hidden, strings.TrimSuffix(member, "s"), r.wayToSee(member), s[tail:])
+		s = fmt.Sprintf("%s\n[… %d characters of the %s are not shown. %s]\n%s", s[:head], hidden,
+			strings.TrimSuffix(member, "s"), r.wayToSee(member), s[tail:])
 	}
 	r.text.WriteString(s)
 	if !strings.HasSuffix(s, "\n") {
@@ -268,7 +270,8 @@ func (r *renderer) block(kind, s string) {
 // If an output comes in several forms, every picture is shown, and the first of the text types that it has.
 var (
 	pictureTypes = [...]string{"image/png", "image/jpeg", "image/gif", "image/webp"}
-	textTypes    = [...]string{"text/markdown", "text/plain", "text/latex", "text/html", "application/json", "image/svg+xml"}
+	textTypes    = [...]string{"text/markdown", "text/plain", "text/latex", "text/html", "application/json",
+		"image/svg+xml"}
 )
 
 // mimeBundle writes an output that comes in several forms.

@@ -53,7 +53,8 @@ func BeginUndo(s *Store, c Change, files []FileUndo) (*Announced, error) {
 	if err != nil {
 		return nil, err
 	}
-	files = slices.SortedStableFunc(slices.Values(files), func(a, b FileUndo) int { return strings.Compare(a.Principal, b.Principal) })
+	files = slices.SortedStableFunc(slices.Values(files),
+		func(a, b FileUndo) int { return strings.Compare(a.Principal, b.Principal) })
 	var undone []string
 	linked := linkedNow(files)
 	for _, f := range files {
@@ -107,7 +108,8 @@ func linkedNow(files []FileUndo) func(path string) []string {
 	names, ids := map[walk.ID][]string{}, map[string]walk.ID{}
 	add := func(path string) {
 		info, err := walk.Lstat(path)
-		if id := (walk.ID{Device: info.Device, Inode: info.Inode}); err == nil && info.Kind == walk.File && info.Links > 1 && ids[path] != id {
+		if id := (walk.ID{Device: info.Device, Inode: info.Inode}); err == nil && info.Kind == walk.File &&
+			info.Links > 1 && ids[path] != id {
 			names[id], ids[path] = append(names[id], path), id
 		}
 	}
@@ -124,7 +126,8 @@ func linkedNow(files []FileUndo) func(path string) []string {
 
 // change returns the change that restores a file.
 func (f FileUndo) change() PathChange {
-	p := PathChange{Path: f.Path, Before: f.Expect, After: f.Restore, Content: func() ([]byte, error) { return ContentAt(f.Path, f.Expect) }}
+	p := PathChange{Path: f.Path, Before: f.Expect, After: f.Restore,
+		Content: func() ([]byte, error) { return ContentAt(f.Path, f.Expect) }}
 	if at := f.kept[place{f.Principal, f.Restore.Blob}]; len(at) > 0 {
 		p.at = at[0]
 	}

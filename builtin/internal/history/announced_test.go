@@ -35,7 +35,8 @@ func TestAnnouncedKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			changes = append(changes, PathChange{Path: path, Before: before, After: after, Content: func() ([]byte, error) { return []byte("before\n"), nil }})
+			changes = append(changes, PathChange{Path: path, Before: before, After: after,
+				Content: func() ([]byte, error) { return []byte("before\n"), nil }})
 		}
 		if _, err := s.Record(Change{Principal: "p", Tool: "Bash", Time: time.Now()}, changes); err != nil {
 			t.Fatal(err)
@@ -71,7 +72,8 @@ func TestAnnouncedKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.ID != e.ID || c.State == Pending || c.State == Unknown || c.State == Done && !now.same(c.after()) || c.State == Failed && !now.same(c.before()) {
+			if c.ID != e.ID || c.State == Pending || c.State == Unknown || c.State == Done && !now.same(c.after()) ||
+				c.State == Failed && !now.same(c.before()) {
 				t.Errorf("after %d steps %s is %s and holds %v: %+v", dies, c.Path, c.State, now, c)
 			}
 		}
@@ -167,13 +169,15 @@ func TestRunningIn(t *testing.T) {
 			if i == 1 {
 				return Change{}, nil, nil, fails
 			}
-			return Change{}, []PathChange{{Path: file, After: Node{Blob: BlobOf([]byte("after")), Mode: 0o600}}}, func() {}, nil
+			return Change{}, []PathChange{{Path: file,
+				After: Node{Blob: BlobOf([]byte("after")), Mode: 0o600}}}, func() {}, nil
 		})
 		if err != nil || len(settled) != want {
 			t.Errorf("settlement %d: %+v, %v", i, settled, err)
 		}
 	}
-	if all := list(t, s, Filter{}); len(all) != 1 || all[0].ID != id || all[0].Command != "dead" || all[0].Path != file {
+	if all := list(t, s, Filter{}); len(all) != 1 || all[0].ID != id || all[0].Command != "dead" ||
+		all[0].Path != file {
 		t.Errorf("the entry of a killed command: %+v", all)
 	}
 }
@@ -186,7 +190,8 @@ func TestPurge(t *testing.T) {
 	if n, err := Purge(s, time.Now().Add(-time.Hour)); n != 0 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if n, err := Purge(s, time.Now()); n != 1 || err != nil || len(list(t, s, Filter{})) > 0 || len(stored(t, s, packsName)) > 0 {
+	if n, err := Purge(s, time.Now()); n != 1 || err != nil || len(list(t, s, Filter{})) > 0 ||
+		len(stored(t, s, packsName)) > 0 {
 		t.Errorf("%d, %v, %v", n, err, stored(t, s, packsName))
 	}
 	change(t, s, Change{Path: filepath.Join(dir, "a")}, "two")

@@ -67,7 +67,8 @@ func BenchmarkFull(b *testing.B) {
 	records := make([]record, maxChanges)
 	for i := range records {
 		records[i] = record{owner: s.owners.name, Change: Change{
-			ID: shortID(), Time: time.Now(), Principal: "p", Scope: "some-scope", Tool: "Edit", Path: "/home/someone/src/project/internal/file.go",
+			ID: shortID(), Time: time.Now(), Principal: "p", Scope: "some-scope", Tool: "Edit",
+			Path:   "/home/someone/src/project/internal/file.go",
 			Before: BlobOf(fmt.Append(nil, i)), After: BlobOf(fmt.Append(nil, i+1)), State: Done,
 		}}
 	}

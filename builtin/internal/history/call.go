@@ -137,5 +137,6 @@ func (j *journal) add(records []record, number int, end int64) (full bool, err e
 	}
 	j.packs.close()
 	j.since += len(records)
-	return j.since >= max(tidyAfter, j.kept/tidyPart) || j.packs.grown > 0 && j.packs.grown >= j.cfg.limit(j.packs.grown)/tidyShare, nil
+	return j.since >= max(tidyAfter, j.kept/tidyPart) || j.packs.grown > 0 &&
+		j.packs.grown >= j.cfg.limit(j.packs.grown)/tidyShare, nil
 }

@@ -54,7 +54,8 @@ func checkSome(t *testing.T, some, all []record) {
 		if i < 0 {
 			t.Fatalf("%+v was never written", r)
 		}
-		if diff := cmp.Diff(all[i].Change, r.Change, cmpopts.IgnoreFields(Change{}, "State")); diff != "" || r.State != "" {
+		if diff := cmp.Diff(all[i].Change, r.Change, cmpopts.IgnoreFields(Change{}, "State")); diff != "" ||
+			r.State != "" {
 			t.Fatalf("(-want +got)\n%s", diff)
 		}
 	}
@@ -103,7 +104,8 @@ func TestDamagedContent(t *testing.T) {
 			if err := tt.damage(packOf(t, s, one)); err != nil {
 				t.Fatal(err)
 			}
-			if _, diff, err := s.Show("p", list(t, s, Filter{})[0].ID); err != nil || !strings.Contains(diff[0], "no diff") {
+			if _, diff, err := s.Show("p", list(t, s, Filter{})[0].ID); err != nil ||
+				!strings.Contains(diff[0], "no diff") {
 				t.Errorf("Show: %q, %v", diff, err)
 			}
 			u, _ := undo(t, s, Selection{Principal: "p", Last: 1, Force: true})
@@ -158,10 +160,12 @@ func TestStrangeDirectories(t *testing.T) {
 	s := open(t, Config{Dir: dir})
 	path := filepath.Join(t.TempDir(), "f")
 	change(t, s, Change{Path: path}, "1")
-	for _, name := range []string{"notes.txt", "owners/readme", journalName("x"), journalName("p") + "/notes", journalName("p") + "/tidied"} {
+	for _, name := range []string{"notes.txt", "owners/readme", journalName("x"), journalName("p") + "/notes",
+		journalName("p") + "/tidied"} {
 		put(t, filepath.Join(dir, name), "strange")
 	}
-	for _, name := range []string{journalName("y"), journalName("z") + "/index", "owners/aaaaaaaaaaaa", journalName("p") + "/packs/sub/file"} {
+	for _, name := range []string{journalName("y"), journalName("z") + "/index", "owners/aaaaaaaaaaaa",
+		journalName("p") + "/packs/sub/file"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +233,8 @@ func FuzzIndex(f *testing.F) {
 			again = append(again, l...)
 		}
 		y := parseIndex(again)
-		if diff := cmp.Diff(x.records, y.records, cmp.AllowUnexported(record{}), cmpopts.EquateEmpty()); diff != "" || len(y.damaged) > 0 {
+		if diff := cmp.Diff(x.records, y.records, cmp.AllowUnexported(record{}), cmpopts.EquateEmpty()); diff != "" ||
+			len(y.damaged) > 0 {
 			t.Errorf("written and read again: %q (-want +got)\n%s", y.damaged, diff)
 		}
 	})

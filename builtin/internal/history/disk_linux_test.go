@@ -40,7 +40,8 @@ func TestDiskFull(t *testing.T) {
 		"the larger first": {strings.Repeat("x", 900<<10), strings.Repeat("y", 200<<10)},
 	} {
 		e, err := s.Begin(Change{Principal: "p", Path: path}, []byte(contents[0]), []byte(contents[1]))
-		if !errors.Is(err, syscall.ENOSPC) || e != nil || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), path) {
+		if !errors.Is(err, syscall.ENOSPC) || e != nil || !strings.Contains(err.Error(), "no space left") ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want it said that the disk is full", name, err)
 		}
 		if got := stored(t, s, packsName); fmt.Sprint(got) != fmt.Sprint(before) {
@@ -71,7 +72,8 @@ func TestDiskFullAtTheIndex(t *testing.T) {
 	}
 	fill(t, filepath.Join(dir, "fill"), 0)
 	was, blobs := read(t, index), stored(t, s, packsName)
-	if _, err := s.Begin(Change{Principal: "p", Path: path}, []byte("1"), []byte("a page")); !errors.Is(err, syscall.ENOSPC) {
+	if _, err := s.Begin(Change{Principal: "p", Path: path}, []byte("1"), []byte("a page")); !errors.Is(err,
+		syscall.ENOSPC) {
 		t.Errorf("Begin: %v, want the disk to be full", err)
 	}
 	if got := read(t, index); got != was {
@@ -225,7 +227,8 @@ func TestShareOfTheDisk(t *testing.T) {
 	if len(kept) == 0 || len(kept)*10_000 > 1<<20/freeShare {
 		t.Errorf("%d changes are kept", len(kept))
 	}
-	if h, err := s.Holdings(); err != nil || len(h) != 1 || h[0].Principal != "p" || h[0].Bytes == 0 || h[0].Limit > 1<<18 || h[0].Changes != len(kept) {
+	if h, err := s.Holdings(); err != nil || len(h) != 1 || h[0].Principal != "p" || h[0].Bytes == 0 ||
+		h[0].Limit > 1<<18 || h[0].Changes != len(kept) {
 		t.Errorf("%+v, %v", h, err)
 	}
 }

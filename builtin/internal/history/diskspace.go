@@ -71,7 +71,8 @@ func (j *journal) shrink(but []string) (shrunk bool, err error) {
 			drop--
 			return drop >= 0
 		})
-		j.cfg.Log.Warn("the disk is full: older changes were forgotten", "changes", len(x.records)-len(kept), "directory", j.dir)
+		j.cfg.Log.Warn("the disk is full: older changes were forgotten", "changes", len(x.records)-len(kept),
+			"directory", j.dir)
 		err = j.reduce(kept)
 		shrunk = err == nil || j.packs.size() < before
 		return err
@@ -95,7 +96,8 @@ func needed(records []record, others []string) map[string]bool {
 
 // reduce forgets all changes but those that are kept, and removes the files that were set aside.
 func (j *journal) reduce(kept []record) error {
-	return errors.Join(os.RemoveAll(filepath.Join(j.dir, asideName)), j.sweepPacks(kept, false), j.replaceIndex(kept, nil))
+	return errors.Join(os.RemoveAll(filepath.Join(j.dir, asideName)), j.sweepPacks(kept, false),
+		j.replaceIndex(kept, nil))
 }
 
 // Purge forgets the changes of all principals that began before a time and have ended, with their contents. It

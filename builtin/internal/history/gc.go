@@ -95,7 +95,8 @@ func (j *journal) gc() error {
 			}
 		}
 		if x.isDamaged() {
-			j.cfg.Log.Warn("the index of the history was damaged; what could not be read was set aside", "lines", len(x.damaged),
+			j.cfg.Log.Warn("the index of the history was damaged; what could not be read was set aside", "lines",
+				len(x.damaged),
 				"changes found in its copy", x.found, "changes may be lost", x.lost, "directory", filepath.Join(j.dir, asideName))
 		}
 		return errors.Join(j.sweepPacks(kept, x.lost), j.sweepAside(), statedir.NoteTidied(j.dir))
@@ -203,13 +204,15 @@ func (j *journal) settle(records []record) bool {
 		if r.State == Pending && !j.owners.alive(r.owner) {
 			found, known := next[r.Path]
 			if state, found, err := j.cfg.outcome(r.Change, found, known); err != nil {
-				j.cfg.Log.Warn("a file that a killed host was changing cannot be looked at", "file", r.Path, "error", err)
+				j.cfg.Log.Warn("a file that a killed host was changing cannot be looked at", "file", r.Path,
+					"error", err)
 				j.owners.setTorn(r.owner)
 			} else {
 				if r.State, settled = state, true; state == Unknown && r.isHalfUndone(found) {
 					r.State = Done
 				}
-				j.cfg.Log.Info("a change that a killed host left open was settled", "file", r.Path, "change", r.ID, "state", r.State)
+				j.cfg.Log.Info("a change that a killed host left open was settled", "file", r.Path, "change", r.ID,
+					"state", r.State)
 			}
 		}
 		next[r.Path] = r.before()

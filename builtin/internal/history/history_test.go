@@ -84,7 +84,8 @@ func TestShow(t *testing.T) {
 			t.Errorf("%s: %+v, %q, %v, want %q in it", tt.name, c, diff, err, tt.want)
 		}
 	}
-	for name, id := range map[string]string{"unknown": "zzzzzzzz", "too short": list(t, s, Filter{})[0].ID[:3], "empty": ""} {
+	for name, id := range map[string]string{"unknown": "zzzzzzzz", "too short": list(t, s, Filter{})[0].ID[:3],
+		"empty": ""} {
 		if _, _, err := s.Show("p", id); !errors.Is(err, ErrUnknown) {
 			t.Errorf("%s: %v, want ErrUnknown", name, err)
 		}
@@ -104,7 +105,8 @@ func TestContentIsOfItsPrincipal(t *testing.T) {
 			t.Errorf("Content(%q): %q, %v", who, got, err)
 		}
 	}
-	for name, b := range map[string]Blob{"zero": {}, "unknown": BlobOf([]byte("y")), "a path": {Sum: "../index", Size: 6}} {
+	for name, b := range map[string]Blob{"zero": {}, "unknown": BlobOf([]byte("y")),
+		"a path": {Sum: "../index", Size: 6}} {
 		if got, err := s.Content("p", b); !errors.Is(err, ErrNotKept) {
 			t.Errorf("%s: %q, %v, want ErrNotKept", name, got, err)
 		}
@@ -160,7 +162,8 @@ func TestLargeFilesAreRecordedByHash(t *testing.T) {
 		t.Errorf("undone: %q", got)
 	}
 	u, _ := undo(t, s, Selection{Principal: "p", Last: 1, Force: true})
-	if len(u.Refused) != 1 || u.Refused[0].Forced || !strings.Contains(u.Refused[0].Why, "not kept") || read(t, path) != "small" {
+	if len(u.Refused) != 1 || u.Refused[0].Forced || !strings.Contains(u.Refused[0].Why, "not kept") ||
+		read(t, path) != "small" {
 		t.Errorf("%+v, %q, want it refused", u, read(t, path))
 	}
 }

@@ -79,7 +79,8 @@ func encode(files []record) ([]byte, error) {
 	if i := slices.IndexFunc(files, func(r record) bool { return r.State == Pending }); i >= 0 {
 		r = files[i] // a pending state is not written: the owner of the entry tells
 	}
-	l := entryLine{ID: r.ID, State: r.State, Time: r.Time, Owner: r.owner, Principal: r.Principal, Scope: r.Scope, Tool: r.Tool, UndoOf: r.UndoOf}
+	l := entryLine{ID: r.ID, State: r.State, Time: r.Time, Owner: r.owner, Principal: r.Principal, Scope: r.Scope,
+		Tool: r.Tool, UndoOf: r.UndoOf}
 	if l.State == Pending {
 		l.State = ""
 	}
@@ -87,7 +88,8 @@ func encode(files []record) ([]byte, error) {
 		l.Call = &r.Call
 	}
 	for _, r := range files {
-		f := fileLine{Path: r.Path, Before: r.Before, After: r.After, BeforeAt: r.at[0], AfterAt: r.at[1], BeforeMode: r.BeforeMode, AfterMode: r.AfterMode, Lost: r.Lost, BeforeStamp: r.BeforeStamp, AfterStamp: r.AfterStamp, From: r.From, To: r.To, Links: validNames(r.Links), Made: r.Made}
+		f := fileLine{Path: r.Path, Before: r.Before, After: r.After, BeforeAt: r.at[0], AfterAt: r.at[1],
+			BeforeMode: r.BeforeMode, AfterMode: r.AfterMode, Lost: r.Lost, BeforeStamp: r.BeforeStamp, AfterStamp: r.AfterStamp, From: r.From, To: r.To, Links: validNames(r.Links), Made: r.Made}
 		if r.State != Pending && r.State != l.State {
 			f.State = r.State
 		}
@@ -144,7 +146,8 @@ func (l entryLine) valid() bool {
 		if len(f.RawPath) > 0 {
 			f.Path = string(f.RawPath)
 		}
-		if f.Path == "" || !known(f.State) || !f.Before.valid() || !f.After.valid() || !f.BeforeAt.valid() || !f.AfterAt.valid() {
+		if f.Path == "" || !known(f.State) || !f.Before.valid() || !f.After.valid() || !f.BeforeAt.valid() ||
+			!f.AfterAt.valid() {
 			return false
 		}
 	}
@@ -159,8 +162,11 @@ func (l entryLine) records() (all []record) {
 	}
 	for _, f := range l.Files {
 		all = append(all, record{owner: l.Owner, at: [2]location{f.BeforeAt, f.AfterAt}, Change: Change{
-			ID: l.ID, State: cmp.Or(f.State, l.State), Time: l.Time, Principal: l.Principal, Scope: l.Scope, Tool: l.Tool, Path: f.Path,
-			Before: f.Before, After: f.After, BeforeMode: f.BeforeMode, AfterMode: f.AfterMode, BeforeStamp: f.BeforeStamp, AfterStamp: f.AfterStamp, UndoOf: l.UndoOf, Lost: f.Lost, Call: call, From: f.From, To: f.To, Links: f.Links, Made: f.Made,
+			ID: l.ID, State: cmp.Or(f.State, l.State), Time: l.Time, Principal: l.Principal, Scope: l.Scope,
+			Tool: l.Tool, Path: f.Path,
+			Before: f.Before, After: f.After, BeforeMode: f.BeforeMode, AfterMode: f.AfterMode,
+			BeforeStamp: f.BeforeStamp, AfterStamp: f.AfterStamp, UndoOf: l.UndoOf, Lost: f.Lost, Call: call,
+			From: f.From, To: f.To, Links: f.Links, Made: f.Made,
 			Created: f.Before.IsZero() && f.BeforeMode == 0, Deleted: f.After.IsZero() && f.AfterMode == 0,
 		}})
 	}
@@ -183,7 +189,8 @@ func (x index) isDamaged() bool { return len(x.damaged) > 0 || x.lost || x.found
 // odd returns the parts of a damaged index to set aside, so that the damage is known later.
 func (x index) odd() [][]byte {
 	if x.isDamaged() && len(x.damaged) == 0 {
-		return [][]byte{fmt.Appendf(nil, "The index was missing or cut short: %d changes were found in its copy.", x.found)}
+		return [][]byte{fmt.Appendf(nil, "The index was missing or cut short: %d changes were found in its copy.",
+			x.found)}
 	}
 	return x.damaged
 }

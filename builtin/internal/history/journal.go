@@ -123,12 +123,14 @@ func (j *journal) read() (index, error) {
 		return index{}, err
 	}
 	x := parseIndex(raw)
-	if info, err := os.Lstat(filepath.Join(j.dir, copyName)); len(x.damaged) == 0 && (err == nil && info.Size() == int64(len(raw)) || err != nil && len(raw) > 0) {
+	if info, err := os.Lstat(filepath.Join(j.dir, copyName)); len(x.damaged) == 0 &&
+		(err == nil && info.Size() == int64(len(raw)) || err != nil && len(raw) > 0) {
 		return x, nil
 	}
 	other, _ := j.readFile(copyName) // without it, the index alone says what it can
 	both := parseIndex(raw, other)
-	both.lost = len(other) == 0 && (len(raw) == 0 || len(x.damaged) > 0) || len(x.damaged) > 0 && len(both.damaged) > len(x.damaged)
+	both.lost = len(other) == 0 && (len(raw) == 0 || len(x.damaged) > 0) || len(x.damaged) > 0 &&
+		len(both.damaged) > len(x.damaged)
 	both.found = len(both.records) - len(x.records)
 	if both.found > 0 {
 		slices.SortStableFunc(both.records, func(a, b record) int { return a.Time.Compare(b.Time) })
@@ -147,7 +149,8 @@ func (j *journal) readFile(name string) ([]byte, error) {
 
 // append adds a line to the index and its copy. After an error the index is unchanged. Callers hold the lock.
 func (j *journal) append(line []byte) (err error) {
-	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDWR|os.O_CREATE|privatefile.NoWait|privatefile.NoFollow, ownerFile)
+	f, err := os.OpenFile(filepath.Join(j.dir, indexName),
+		os.O_RDWR|os.O_CREATE|privatefile.NoWait|privatefile.NoFollow, ownerFile)
 	if err != nil {
 		return err
 	}
@@ -180,7 +183,8 @@ func (j *journal) append(line []byte) (err error) {
 
 // appendToCopy adds to the copy what the index has in addition. Errors are ignored, because the index has all lines.
 func (j *journal) appendToCopy(line []byte) {
-	f, err := os.OpenFile(filepath.Join(j.dir, copyName), os.O_WRONLY|os.O_APPEND|os.O_CREATE|privatefile.NoWait|privatefile.NoFollow, ownerFile)
+	f, err := os.OpenFile(filepath.Join(j.dir, copyName),
+		os.O_WRONLY|os.O_APPEND|os.O_CREATE|privatefile.NoWait|privatefile.NoFollow, ownerFile)
 	if err != nil {
 		return
 	}

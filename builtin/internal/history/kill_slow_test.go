@@ -66,7 +66,8 @@ func TestKill(t *testing.T) {
 		}
 		_ = cmd.Wait() // killed
 		pending := 0
-		x, err := (&journal{dir: filepath.Join(dir, "history", journalName("p")), owners: &owners{dir: filepath.Join(dir, "history")}}).load()
+		x, err := (&journal{dir: filepath.Join(dir, "history", journalName("p")),
+			owners: &owners{dir: filepath.Join(dir, "history")}}).load()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -216,7 +216,8 @@ func TestManyAtOnce(t *testing.T) {
 	for i := range 8 {
 		running.Go(func() {
 			for n := range 10 {
-				change(t, s, Change{Principal: string(rune('p' + i%2)), Path: filepath.Join(dir, strconv.Itoa(i))}, strconv.Itoa(n))
+				change(t, s, Change{Principal: string(rune('p' + i%2)), Path: filepath.Join(dir, strconv.Itoa(i))},
+					strconv.Itoa(n))
 			}
 		})
 	}

@@ -38,7 +38,8 @@ func TestAge(t *testing.T) {
 				t.Errorf("%s: %v, want %v", content, err, want)
 			}
 		}
-		if u, _ := undo(t, s, Selection{Principal: "p", Last: 9}); len(u.Files) != 1 || read(t, filepath.Join(files, "a")) != "a2" {
+		if u, _ := undo(t, s, Selection{Principal: "p", Last: 9}); len(u.Files) != 1 ||
+			read(t, filepath.Join(files, "a")) != "a2" {
 			t.Errorf("undo: %+v", u)
 		}
 	})

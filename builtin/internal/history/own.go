@@ -63,7 +63,8 @@ func (s *Store) own(c *Change, changes []PathChange) ([]PathChange, error) {
 	}
 	for _, r := range recent {
 		switch {
-		case r.ID == c.ID || !seen[r.Path] || r.State != Done && r.State != Pending || r.from().After(c.Ended) || r.Lasting:
+		case r.ID == c.ID || !seen[r.Path] || r.State != Done && r.State != Pending ||
+			r.from().After(c.Ended) || r.Lasting:
 		case r.from().Before(c.Time) && !r.isObserved() && !slices.Contains(c.Open, r.ID): // it was made before
 		case r.isObserved() && !c.Lasting:
 			if !r.Ended.Before(c.Time) && !slices.Contains(c.Overlaps, r.ID) {
@@ -215,7 +216,8 @@ func sharing(changes, all []record) (loses []string) {
 			case o.Path != r.Path || o.State == Failed || o.UndoneBy != "" || !r.overlaps(o):
 			case slices.ContainsFunc(changes, func(c record) bool { return c.ID == o.ID }):
 			default:
-				loses = append(loses, "it changed while "+r.ID+" and "+o.ID+" ran at the same time, and either may have done that: undo both")
+				loses = append(loses, "it changed while "+r.ID+" and "+o.ID+
+					" ran at the same time, and either may have done that: undo both")
 			}
 		}
 	}
@@ -225,5 +227,6 @@ func sharing(changes, all []record) (loses []string) {
 // overlaps reports whether two commands ran at the same time when a path changed, so that either may have made the
 // change.
 func (r record) overlaps(o record) bool {
-	return (slices.Contains(r.Overlaps, o.ID) || slices.Contains(o.Overlaps, r.ID)) && !r.after().same(o.before()) && !o.after().same(r.before())
+	return (slices.Contains(r.Overlaps, o.ID) || slices.Contains(o.Overlaps, r.ID)) && !r.after().same(o.before()) &&
+		!o.after().same(r.before())
 }

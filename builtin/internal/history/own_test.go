@@ -108,7 +108,8 @@ func TestOwnChanges(t *testing.T) {
 	} {
 		t.Run(tt.script+" undo "+tt.undo, func(t *testing.T) {
 			dir := t.TempDir()
-			y := &story{t, open(t, Config{Dir: filepath.Join(dir, "history")}), filepath.Join(dir, "w"), map[string]string{}, map[string]Running{}, map[string]Node{}, map[string]func(){}}
+			y := &story{t, open(t, Config{Dir: filepath.Join(dir, "history")}), filepath.Join(dir, "w"),
+				map[string]string{}, map[string]Running{}, map[string]Node{}, map[string]func(){}}
 			y.put("a")
 			y.play(tt.script)
 			var ids []string

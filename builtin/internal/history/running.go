@@ -133,7 +133,8 @@ func Settle(s *Store, mine func(Running) bool, changes func(r Running, room func
 			return
 		}
 		if err := s.settleOne(r, changes); err != nil {
-			s.cfg.Log.Warn("what a command of a killed host changed cannot be settled", "command", r.Command, "error", err)
+			s.cfg.Log.Warn("what a command of a killed host changed cannot be settled", "command", r.Command,
+				"error", err)
 			_ = os.Rename(own, file)
 			return
 		}
@@ -143,7 +144,8 @@ func Settle(s *Store, mine func(Running) bool, changes func(r Running, room func
 	return settled, errors.Join(err, s.sweepRooms())
 }
 
-func (s *Store) settleOne(r Running, changes func(Running, func(string) string) (Change, []PathChange, func(), error)) error {
+func (s *Store) settleOne(r Running, changes func(Running, func(string) string) (Change, []PathChange, func(),
+	error)) error {
 	all, err := s.records(r.Principal)
 	if err != nil || slices.ContainsFunc(all, func(o record) bool { return o.ID == r.ID }) { // it was recorded, and its host killed then
 		return err

@@ -155,7 +155,8 @@ func (sel Selection) choose(all []record) ([]record, error) {
 			return nil, err
 		}
 		if !slices.ContainsFunc(first, func(r record) bool { return sel.Path == "" || isWithin(r.Path, sel.Path) }) {
-			return nil, fmt.Errorf("call %s changed nothing in %s, but %s: run this there, or name that path", sel.Before, sel.Path, first[0].Path)
+			return nil, fmt.Errorf("call %s changed nothing in %s, but %s: run this there, or name that path",
+				sel.Before, sel.Path, first[0].Path)
 		}
 		sel.Since = first[0].Time
 	}
@@ -212,7 +213,8 @@ func chooseIDs(all []record, ids []string) ([]record, error) {
 		case r.State == Failed:
 			undone = fmt.Errorf("change %s of %s was not made: there is nothing to undo", r.ID, r.Path)
 		case r.UndoneBy != "" && !within[r.UndoneBy]:
-			undone = fmt.Errorf("change %s of %s has been undone by %s: undo that to have it back", r.ID, r.Path, r.UndoneBy)
+			undone = fmt.Errorf("change %s of %s has been undone by %s: undo that to have it back", r.ID,
+				r.Path, r.UndoneBy)
 		default:
 			some = append(some, r)
 		}
@@ -233,7 +235,8 @@ func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool
 			oldest = r
 		}
 	}
-	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before(), Forced: force, kept: kept, from: oldest.Principal, Links: oldest.Links, Made: oldest.Made, Begun: oldest.from()}
+	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before(),
+		Forced: force, kept: kept, from: oldest.Principal, Links: oldest.Links, Made: oldest.Made, Begun: oldest.from()}
 	f.Alone = f.Links == nil && oldest.isObserved() && oldest.before().same(oldest.after())
 	if kept := f.Restore.Mode &^ setID(f.Restore.Mode); kept != f.Restore.Mode {
 		f.Restore.Mode, f.SetID = kept, true
@@ -257,9 +260,11 @@ func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool
 	}
 	now, err := NodeAt(f.Path)
 	if err == nil && f.Restore.Mode&fs.ModeIrregular != 0 {
-		return refuse(fmt.Sprintf("before change %s it was no regular file, or could not be read: that is not kept", oldest.ID), false)
+		return refuse(fmt.Sprintf("before change %s it was no regular file, or could not be read: that is not kept",
+			oldest.ID), false)
 	}
-	if err == nil && now.Mode&fs.ModeIrregular != 0 && !now.same(f.Expect) || !now.IsFile() && !now.IsAbsent() && newest.AfterMode|f.Restore.Mode == 0 {
+	if err == nil && now.Mode&fs.ModeIrregular != 0 && !now.same(f.Expect) || !now.IsFile() && !now.IsAbsent() &&
+		newest.AfterMode|f.Restore.Mode == 0 {
 		err = errOther
 	}
 	if err != nil {
@@ -329,7 +334,8 @@ func between(changes, all []record) []string {
 		if ids := others(all, r, newer.ID); len(ids) > 0 {
 			loses = append(loses, fmt.Sprintf("between %s and %s it was also changed by %s", r.ID, newer.ID, strings.Join(ids, ", ")))
 		} else {
-			loses = append(loses, fmt.Sprintf("between %s and %s it was also changed by something outside the history", r.ID, newer.ID))
+			loses = append(loses, fmt.Sprintf("between %s and %s it was also changed by something outside the history",
+				r.ID, newer.ID))
 		}
 	}
 	return loses

@@ -55,7 +55,8 @@ func TestUndo(t *testing.T) {
 		{"there and back", "a=1;a=2;a=1;undo 2", "a=1", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := &script{t: t, s: open(t, Config{Dir: filepath.Join(t.TempDir(), "history")}), dir: t.TempDir(), start: time.Now()}
+			r := &script{t: t, s: open(t, Config{Dir: filepath.Join(t.TempDir(), "history")}), dir: t.TempDir(),
+				start: time.Now()}
 			for step := range strings.SplitSeq(tt.steps, ";") {
 				r.step(step)
 			}
@@ -187,7 +188,8 @@ func TestUndoOfWhatIsBeingChanged(t *testing.T) {
 	for _, sel := range []Selection{{Last: 1}, {Path: path, Force: true}} {
 		sel.Principal = "p"
 		u, err := s.PlanUndo(sel)
-		if err != nil || len(u.Files) > 0 || len(u.Refused) != 1 || !strings.Contains(u.Refused[0].Why, "is being made") {
+		if err != nil || len(u.Files) > 0 || len(u.Refused) != 1 ||
+			!strings.Contains(u.Refused[0].Why, "is being made") {
 			t.Errorf("%+v, %v, want it refused", u, err)
 		}
 	}

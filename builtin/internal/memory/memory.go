@@ -64,7 +64,8 @@ func Bound() error {
 	runtime.KeepAlive(ballast)
 	space := addressSpace()
 	if space.name != "" && space.bytes < LeastAddressSpace {
-		return fmt.Errorf("%s is %d MiB, and this program needs %d: raise it (ulimit -v)", space.name, space.bytes>>20, LeastAddressSpace>>20)
+		return fmt.Errorf("%s is %d MiB, and this program needs %d: raise it (ulimit -v)", space.name, space.bytes>>20,
+			LeastAddressSpace>>20)
 	}
 	group := controlGroup(os.DirFS("/"))
 	if space.name != "" {

@@ -25,7 +25,8 @@ func policyFor(t *testing.T, base, principal string) *guard.Policy {
 		t.Fatal(err)
 	}
 	policy, err := guard.New(guard.Config{
-		Roots: []string{filepath.Join(base, "ws")}, Home: t.TempDir(), Scratch: filepath.Join(base, "scratch", principal),
+		Roots: []string{filepath.Join(base, "ws")}, Home: t.TempDir(),
+		Scratch: filepath.Join(base, "scratch", principal),
 		Contain: func() guard.Containment { return guard.Containment{Writes: true, Denies: true} },
 	})
 	if err != nil {
@@ -249,7 +250,8 @@ func TestCloseDuringStart(t *testing.T) {
 			policy := policyFor(t, baseDir(t), "me")
 			var c *Sandbox
 			closed := make(chan error, 1)
-			cs := poolWith(t, func(cs *Pool, ctx context.Context, policy *guard.Policy, kind kind) (_ *Sandbox, err error) {
+			cs := poolWith(t, func(cs *Pool, ctx context.Context, policy *guard.Policy, kind kind) (_ *Sandbox,
+				err error) {
 				go func() { closed <- cs.Close() }()
 				<-ctx.Done()
 				c, err = realStart(t, cs, context.WithoutCancel(ctx), policy, kind) // it had nearly started

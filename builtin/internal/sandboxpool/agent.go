@@ -24,7 +24,8 @@ type Agent struct {
 
 // OpenAgent returns a sandbox for one program, which commands do not share, and the variables that point into it.
 // [Pool.Release] ends it.
-func (cs *Pool) OpenAgent(ctx context.Context, policy *guard.Policy, agent Agent) (c *Sandbox, box *sandbox.Sandbox, env []string, err error) {
+func (cs *Pool) OpenAgent(ctx context.Context, policy *guard.Policy, agent Agent) (c *Sandbox, box *sandbox.Sandbox,
+	env []string, err error) {
 	cs.mu.Lock()
 	if cs.closed {
 		cs.mu.Unlock()

@@ -95,7 +95,8 @@ func TestOverlaysTidied(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	log := slog.New(slog.DiscardHandler)
 	cs := New(log, baseline.Open("", log), dir)
-	for name, age := range map[string]time.Duration{"new-0": 0, "less-0": time.Minute, "old-0": 2 * overlayAge, "used-0": 2 * overlayAge} {
+	for name, age := range map[string]time.Duration{"new-0": 0, "less-0": time.Minute, "old-0": 2 * overlayAge,
+		"used-0": 2 * overlayAge} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Join(path, "x", "upper", "shut"), 0o700); err != nil {
 			t.Fatal(err)

@@ -26,7 +26,8 @@ func TestConfine(t *testing.T) {
 	if err := os.Symlink(at("top"), at("link")); err != nil {
 		t.Fatal(err)
 	}
-	policy, err := guard.New(guard.Config{Roots: []string{at("top/ws")}, Home: t.TempDir(), Scratch: at("scratch/me"), Contain: func() guard.Containment { return guard.Containment{Writes: true, Denies: true} }})
+	policy, err := guard.New(guard.Config{Roots: []string{at("top/ws")}, Home: t.TempDir(), Scratch: at("scratch/me"),
+		Contain: func() guard.Containment { return guard.Containment{Writes: true, Denies: true} }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ func (c *Sandbox) dirs() []string {
 	if c.discard {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(c.paths.Writable), func(dir string) bool { return dir == c.policy.Commands().Scratch() })
+	return slices.DeleteFunc(slices.Clone(c.paths.Writable),
+		func(dir string) bool { return dir == c.policy.Commands().Scratch() })
 }
 
 // holdHooks protects directories of hooks from commands. New ones are added to the paths of the policy.
@@ -143,7 +144,8 @@ func refusal(host, program, why string) string {
 		if err != nil || name == "localhost" { // the port says which service
 			name = host
 		}
-		note := fmt.Sprintf("The sandbox refused the host %s: %s. A person can add it: toolhost allow-host %s", place, why, name)
+		note := fmt.Sprintf("The sandbox refused the host %s: %s. A person can add it: toolhost allow-host %s",
+			place, why, name)
 		if preset := hostpreset.With(name); preset != "" {
 			note += fmt.Sprintf(" (with the other hosts of %s: toolhost allow-host --preset %s)", preset, preset)
 		}

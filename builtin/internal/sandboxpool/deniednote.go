@@ -95,8 +95,10 @@ func (b bounds) notes(output, dir string) []string {
 	}
 	note(f.outside, "The sandbox refused to write %s: commands write in the workspace, in /tmp and in $TMPDIR only, and not what other programs have there. A person can add a directory in sandbox.filesystem.allowWrite.")
 	note(f.kept, "The sandbox refused to write %s: commands must leave it as it is. Try Write or Edit: they say which rule protects it, or ask a person.")
-	note(f.unread, "The sandbox refused to read %s: a rule denies it"+rulesOn(f.unread, b.rule)+". Do not look for a way around it. Stop and ask the user.")
-	note(f.asked, "A rule asks before %s is read"+rulesOn(f.asked, b.asked)+", so commands have no access to it. Use Read, which asks a person.")
+	note(f.unread, "The sandbox refused to read %s: a rule denies it"+rulesOn(f.unread, b.rule)+
+		". Do not look for a way around it. Stop and ask the user.")
+	note(f.asked, "A rule asks before %s is read"+rulesOn(f.asked, b.asked)+
+		", so commands have no access to it. Use Read, which asks a person.")
 	note(f.others, "The system refused %s: it belongs to another user, and commands have root's powers only over files of the user who owns the workspace. A person can start the host as its owner, in a container with --user \"$(stat -c %%u:%%g .)\".")
 	return notes
 }
@@ -153,7 +155,8 @@ func names(line string) []string {
 		strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n:,;'\"`‘’“”()[]", r) }),
 	} {
 		for _, w := range words {
-			if w = strings.TrimSpace(w); w != "" && len(w) <= maxDeniedName && !strings.Contains(w, saysDenied) && !strings.Contains(w, saysReadOnly) {
+			if w = strings.TrimSpace(w); w != "" && len(w) <= maxDeniedName && !strings.Contains(w, saysDenied) &&
+				!strings.Contains(w, saysReadOnly) {
 				all = append(all, w)
 			}
 		}

@@ -22,7 +22,8 @@ func TestSeedStaysInLayer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			layer, from, outside := filepath.Join(dir, "layer"), filepath.Join(dir, "from"), filepath.Join(dir, "outside")
+			layer, from, outside := filepath.Join(dir, "layer"), filepath.Join(dir,
+				"from"), filepath.Join(dir, "outside")
 			to := filepath.Join(layer, "from")
 			check := func(err error) {
 				t.Helper()

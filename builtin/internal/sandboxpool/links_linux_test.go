@@ -43,7 +43,8 @@ func TestLinkAppears(t *testing.T) {
 			}
 			defer out.Close()
 			p, err := box.box.Spawn(sandbox.Spec{
-				Argv: []string{"/bin/bash", "-c", "until [ -e go ]; do :; done; cat $(cat go)"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{nil, w, w},
+				Argv: []string{"/bin/bash", "-c", "until [ -e go ]; do :; done; cat $(cat go)"}, Dir: ws,
+				Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{nil, w, w},
 			})
 			w.Close()
 			if err != nil {

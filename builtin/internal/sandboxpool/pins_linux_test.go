@@ -25,7 +25,8 @@ func TestReplacedStaysHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	envrc, tasks, lock, secret := filepath.Join(ws, ".envrc"), filepath.Join(ws, ".vscode", "tasks.json"), filepath.Join(ws, "sub", "deep", "a.lock"), filepath.Join(home, ".netrc")
+	envrc, tasks, lock, secret := filepath.Join(ws, ".envrc"), filepath.Join(ws, ".vscode",
+		"tasks.json"), filepath.Join(ws, "sub", "deep", "a.lock"), filepath.Join(home, ".netrc")
 	for _, path := range []string{envrc, tasks, lock, secret} {
 		put(t, path, kept)
 	}
@@ -74,7 +75,8 @@ func TestReplacedStaysHeld(t *testing.T) {
 		})
 		fmt.Fprintln(tell, tt.how, tt.path)
 		if !answers.Scan() || answers.Text() != "held" {
-			t.Errorf("to %s %s after another has taken the place of %s: %q", tt.how, tt.path, tt.replaced, answers.Text())
+			t.Errorf("to %s %s after another has taken the place of %s: %q", tt.how, tt.path, tt.replaced,
+				answers.Text())
 		}
 		for _, left := range []string{"copy", "old"} {
 			if err := os.RemoveAll(filepath.Join(base, left)); err != nil {

@@ -370,7 +370,8 @@ func (c *Sandbox) refresh() {
 
 // spawn starts a process in the sandbox for the runner of shells.
 func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
-	p, err := c.box.Spawn(sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Files: spec.Files, Execs: spec.Execs, Hosts: spec.Hosts})
+	p, err := c.box.Spawn(sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Files: spec.Files,
+		Execs: spec.Execs, Hosts: spec.Hosts})
 	if err != nil {
 		return nil, err
 	}
@@ -379,14 +380,16 @@ func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
 
 // Spawn starts a process in the sandbox, with the variables of env and those of the sandbox. hosts judges its
 // connections. The function that [Pool.Cleanup] returns removes what it must not leave.
-func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.File, hosts *sandbox.HostGate) (sandbox.Process, error) {
+func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.File,
+	hosts *sandbox.HostGate) (sandbox.Process, error) {
 	secret, passed := c.policy.Commands().SecretVariables(), shell.Inherited(c.policy.Commands().PassedVariables())
 	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		ours := name == "PATH" || name == "CLAUDE_PROJECT_DIR"
 		return slices.Contains(secret, name) || !ours && !slices.Contains(passed, entry)
 	})
-	return c.box.Spawn(sandbox.Spec{Argv: argv, Dir: dir, Env: slices.Concat(env, c.scratch, c.box.Env()), Files: files, Hosts: hosts})
+	return c.box.Spawn(sandbox.Spec{Argv: argv, Dir: dir, Env: slices.Concat(env, c.scratch, c.box.Env()), Files: files,
+		Hosts: hosts})
 }
 
 // A contained process implements supervise.Process for a process in the sandbox.

@@ -21,7 +21,8 @@ func (cs *Pool) private(c *Sandbox) []sandbox.Private {
 			_, _, err = place.Sync(c.view())
 		}
 		if err != nil {
-			cs.log.Warn("commands get no private directories, and cannot write in /tmp", "directory", place.Name(), "error", err)
+			cs.log.Warn("commands get no private directories, and cannot write in /tmp", "directory", place.Name(),
+				"error", err)
 			c.shared = true
 			return nil
 		}
@@ -61,7 +62,8 @@ func (c *Sandbox) view() privatedir.View {
 	if c.ssh != nil {
 		needed = append(needed, c.ssh.Path())
 	}
-	return privatedir.View{Needed: needed, Guarded: slices.Concat(c.paths.Denied, c.paths.Masked), Hidden: c.policy.Commands().Hidden}
+	return privatedir.View{Needed: needed, Guarded: slices.Concat(c.paths.Denied, c.paths.Masked),
+		Hidden: c.policy.Commands().Hidden}
 }
 
 // clear empties the private directories of a caller after its sandbox has ended, unless a new one uses them.

@@ -19,7 +19,8 @@ import (
 // warm starts shells in a sandbox.
 func (c *Sandbox) warm() (err error) {
 	c.runner, err = shell.New(shell.Config{
-		Start: c.spawn, Env: append(shell.Inherited(c.policy.Commands().PassedVariables()), c.scratch...), Set: slices.Concat(c.policy.Commands().Environment(), c.box.Env()),
+		Start: c.spawn, Env: append(shell.Inherited(c.policy.Commands().PassedVariables()), c.scratch...),
+		Set:   slices.Concat(c.policy.Commands().Environment(), c.box.Env()),
 		Unset: c.withheld(), Execs: judgesExecs(c.policy),
 	})
 	return err
@@ -119,13 +120,16 @@ const sameStarts = 3
 
 // startBox starts the sandbox, and checks that it enforces what the verdict relies on: after a temporary error a
 // weaker kind may have been started.
-func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overlays []sandbox.Cache, programs []string, agent *Agent) (box *sandbox.Sandbox, err error) {
+func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overlays []sandbox.Cache, programs []string,
+	agent *Agent) (box *sandbox.Sandbox, err error) {
 	policy, paths := c.policy, c.paths
 	rules, scratch := policy.Commands().Network(), policy.Commands().Scratch()
 	what := sandbox.Policy{
-		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Pinned: paths.Control.Steps, Denied: paths.Denied,
+		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Pinned: paths.Control.Steps,
+		Denied: paths.Denied,
 		Masked: paths.Masked, Shown: paths.Shown, Programs: programs, Private: private, Caches: overlays,
-		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: sockets(policy, agent),
+		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied,
+			AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: sockets(policy, agent),
 		Execs: judgesExecs(policy),
 	}
 	if agent != nil {
@@ -141,7 +145,8 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overla
 		}
 		what.Network.AllowedDomains, what.Sockets = nil, nil // a person is asked about each host anew
 	}
-	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)}, Ahead: agent != nil}
+	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)},
+		Ahead: agent != nil}
 	what.Masked = append(slices.Clip(what.Masked), scratches(overlays, scratch)...)
 	if c.cell == nil && !c.discard {
 		what.Network.Secrets = secrets(policy.Commands())

@@ -171,7 +171,8 @@ func TestAppears(t *testing.T) {
 			}
 			defer out.Close()
 			p, err := c.box.Spawn(sandbox.Spec{
-				Argv: []string{"/bin/bash", "-c", "until [ -e go ]; do :; done; cat $(cat go)"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{nil, w, w},
+				Argv: []string{"/bin/bash", "-c", "until [ -e go ]; do :; done; cat $(cat go)"}, Dir: ws,
+				Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{nil, w, w},
 			})
 			w.Close()
 			if err != nil {
@@ -235,7 +236,8 @@ func BenchmarkAppears(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, err := c.box.Spawn(sandbox.Spec{Argv: []string{os.Args[0], reader}, Dir: ws, Files: []*os.File{toldRead, saidWrite, saidWrite}})
+	p, err := c.box.Spawn(sandbox.Spec{Argv: []string{os.Args[0], reader}, Dir: ws,
+		Files: []*os.File{toldRead, saidWrite, saidWrite}})
 	toldRead.Close()
 	saidWrite.Close()
 	if err != nil {

@@ -86,7 +86,8 @@ func TestUnreadable(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(root, "d"), 0o700) })
 	r := mustGrep(t, quiet(Config{}), root, GrepQuery{Pattern: "x"})
-	if r.Text != "a.txt\n" || r.Unreadable != 2 || !strings.Contains(strings.Join(r.Notes, "\n"), "b.txt: permission denied") {
+	if r.Text != "a.txt\n" || r.Unreadable != 2 ||
+		!strings.Contains(strings.Join(r.Notes, "\n"), "b.txt: permission denied") {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -118,7 +118,8 @@ func keepingHere(b *testing.B, s Scope) *Engine {
 
 // byTurns runs a query of ours and rg, and reports how they compare.
 func byTurns(b *testing.B, rg, root string, args []string, query func() error) {
-	args = append([]string{"--no-config", "--hidden", "--no-messages", "--color=never", "--no-heading", "-g", "!.git"}, args...)
+	args = append([]string{"--no-config", "--hidden", "--no-messages", "--color=never", "--no-heading", "-g", "!.git"},
+		args...)
 	runtime.GC()
 	var ours, theirs []time.Duration
 	var used, usedByRG time.Duration

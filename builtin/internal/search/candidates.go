@@ -36,7 +36,8 @@ func (s *snapshot) current(t *tree) *candidates {
 }
 
 func newCandidates(t *tree, s *snapshot) *candidates {
-	c := &candidates{age: t.contents.age, changes: t.log.count, adds: t.contents.adds, numbers: make([]int32, t.contents.ids+1), dates: make([]int64, len(s.files))}
+	c := &candidates{age: t.contents.age, changes: t.log.count, adds: t.contents.adds,
+		numbers: make([]int32, t.contents.ids+1), dates: make([]int64, len(s.files))}
 	for i, f := range s.files {
 		k := f.entry.state.Load()
 		current := t.contents.covers(k) && k.version == f.entry.version.Load()
@@ -64,7 +65,8 @@ func (c *candidates) update(files []file, changed []*dirent, changes uint64) boo
 		c.dates = slices.Clone(c.dates)
 	}
 	for _, e := range changed {
-		i, ok := slices.BinarySearchFunc(files, e.path, func(f file, path string) int { return comparePaths(f.rel(), path) })
+		i, ok := slices.BinarySearchFunc(files, e.path,
+			func(f file, path string) int { return comparePaths(f.rel(), path) })
 		if !ok {
 			continue
 		}

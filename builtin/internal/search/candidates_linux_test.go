@@ -42,7 +42,8 @@ func TestCandidatesUpdate(t *testing.T) {
 			t.Errorf("%+v, %v", g, err)
 		}
 		for _, path := range g.Paths { // the newest, whose dates are known anew
-			if text, err := os.ReadFile(filepath.Join(root, path)); err != nil || want > 0 && string(text) != "fresh\n" {
+			if text, err := os.ReadFile(filepath.Join(root, path)); err != nil || want > 0 &&
+				string(text) != "fresh\n" {
 				t.Errorf("%s is among the newest: %q, %v", path, text, err)
 			}
 		}

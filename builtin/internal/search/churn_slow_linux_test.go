@@ -48,7 +48,8 @@ func TestChurn(t *testing.T) {
 	around.Go(func() { meddle(root, &over) })
 	rounds := samples.Rounds(25)
 	for round := range rounds {
-		e := New(Config{GlobalIgnore: os.DevNull, MaxRoots: 1 + round%2, MaxMemory: int64(1+round%3) << 12, Idle: time.Duration(1+round%4) * 5 * time.Millisecond})
+		e := New(Config{GlobalIgnore: os.DevNull, MaxRoots: 1 + round%2, MaxMemory: int64(1+round%3) << 12,
+			Idle: time.Duration(1+round%4) * 5 * time.Millisecond})
 		ask(t, e, root, other)
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
@@ -85,7 +86,8 @@ func ask(t *testing.T, e *Engine, roots ...string) {
 					_, err = e.Grep(ctx, GrepQuery{Scope: scope, Pattern: "nothing"})
 				case 2:
 					cancel() // whatever is under way
-					if _, err = e.Grep(ctx, GrepQuery{Scope: scope, Pattern: "needle"}); errors.Is(err, context.Canceled) {
+					if _, err = e.Grep(ctx, GrepQuery{Scope: scope, Pattern: "needle"}); errors.Is(err,
+						context.Canceled) {
 						err = nil
 					}
 				default:

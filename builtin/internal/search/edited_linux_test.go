@@ -194,7 +194,8 @@ func TestEditedMeanwhile(t *testing.T) {
 		}
 		for range 4 {
 			pattern := words[r.IntN(len(words))] + fmt.Sprint(r.IntN(10)) + "\n" + words[r.IntN(len(words))]
-			compareGrep(t, engines{"keeping": e}, rg, root, GrepQuery{Pattern: strings.ReplaceAll(pattern, "\n", "|"), Mode: Count})
+			compareGrep(t, engines{"keeping": e}, rg, root,
+				GrepQuery{Pattern: strings.ReplaceAll(pattern, "\n", "|"), Mode: Count})
 			compareGrep(t, engines{"keeping": e}, rg, root, GrepQuery{Pattern: pattern, Mode: Content, Multiline: true})
 		}
 		settle(t, e, root)

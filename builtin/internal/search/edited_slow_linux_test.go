@@ -40,7 +40,8 @@ func TestPagesOfEdited(t *testing.T) {
 			}
 			e := keeping(t, Config{}, Scope{Base: root, Path: root})
 			for range 12 {
-				q := GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: words[r.IntN(len(words))] + fmt.Sprint(r.IntN(10))}
+				q := GrepQuery{Scope: Scope{Base: root, Path: root},
+					Pattern: words[r.IntN(len(words))] + fmt.Sprint(r.IntN(10))}
 				q.Mode, q.Limit, q.Offset = Mode(r.IntN(3)), []int{0, 1, 10, 60, 200}[r.IntN(5)], r.IntN(2)*r.IntN(50)
 				if got, want := mustAnswer(t, e, q), anew(t, q); cmp.Diff(want, got) != "" {
 					t.Fatalf("%+v:\n%s", q, cmp.Diff(want, got))

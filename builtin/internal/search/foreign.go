@@ -70,7 +70,8 @@ const wideHead = 512
 // namesForeign reports whether a pattern names characters outside of ASCII, whose bytes differ between encodings.
 func namesForeign(pattern string) bool {
 	return strings.ContainsFunc(pattern, func(c rune) bool { return c > '~' }) ||
-		slices.ContainsFunc([]string{`\u`, `\U`, `\x`, `\p`, `\P`}, func(s string) bool { return strings.Contains(pattern, s) })
+		slices.ContainsFunc([]string{`\u`, `\U`, `\x`, `\p`, `\P`},
+			func(s string) bool { return strings.Contains(pattern, s) })
 }
 
 // addBinary counts a file that is not searched as text because it is binary.

@@ -65,7 +65,8 @@ func TestForeign(t *testing.T) {
 				continue
 			}
 			notes := strings.Join(r.Notes, " ")
-			if !strings.HasPrefix(r.Text, tt.want) || (tt.want == "") != (r.Text == "") || !strings.Contains(notes, tt.note) || r.Unreadable > 0 {
+			if !strings.HasPrefix(r.Text, tt.want) || (tt.want == "") != (r.Text == "") ||
+				!strings.Contains(notes, tt.note) || r.Unreadable > 0 {
 				t.Errorf("%s: %s: got %q %q, want %q %q", name, tt.pattern, r.Text, notes, tt.want, tt.note)
 			}
 			q.Mode = FilesWithMatches

@@ -131,7 +131,8 @@ func (s *scene) text() string {
 func (s *scene) rules() string {
 	var b strings.Builder
 	for range s.r.IntN(4) {
-		b.WriteString([]string{"", "", "!", "/"}[s.r.IntN(4)] + append(sceneNames, "*.go", "*.log", "**/b", "src/*")[s.r.IntN(len(sceneNames)+4)] + "\n")
+		b.WriteString([]string{"", "", "!", "/"}[s.r.IntN(4)] + append(sceneNames, "*.go", "*.log", "**/b",
+			"src/*")[s.r.IntN(len(sceneNames)+4)] + "\n")
 	}
 	return b.String()
 }
@@ -194,11 +195,13 @@ func (s *scene) query() (string, func(e *Engine) (any, error)) {
 	}
 	noIgnore := s.r.IntN(6) == 0
 	if s.r.IntN(4) == 0 {
-		q := GlobQuery{Scope: scope, Pattern: []string{"**", "*.go", "src/**", "**/b", "lib/*/*"}[s.r.IntN(5)], NoIgnore: noIgnore, Limit: s.r.IntN(5) * 4}
+		q := GlobQuery{Scope: scope, Pattern: []string{"**", "*.go", "src/**", "**/b", "lib/*/*"}[s.r.IntN(5)],
+			NoIgnore: noIgnore, Limit: s.r.IntN(5) * 4}
 		return fmt.Sprintf("%+v", q), func(e *Engine) (any, error) { return e.Glob(context.Background(), q) }
 	}
 	q := GrepQuery{Scope: scope, Mode: Mode(s.r.IntN(3)), LineNumbers: true, NoIgnore: noIgnore}
-	q.Pattern = []string{"foo", "needle", "func main", "(?i)mask|kelvin", "nothing at all", `\w+ foo`, "K|TODO"}[s.r.IntN(7)]
+	q.Pattern = []string{"foo", "needle", "func main", "(?i)mask|kelvin", "nothing at all", `\w+ foo`,
+		"K|TODO"}[s.r.IntN(7)]
 	if s.r.IntN(5) == 0 {
 		q.Globs = [][]string{{"*.go"}, {"!src"}, {"build/**"}, {"*.log"}}[s.r.IntN(4)]
 	}
@@ -242,7 +245,8 @@ func TestFreshness(t *testing.T) {
 			got, err := query(kept)
 			want, errWant := query(fresh)
 			if fmt.Sprint(err) != fmt.Sprint(errWant) {
-				t.Fatalf("seed %d, edit %d: %s\n got error %v\nwant error %v\nafter %s", seed, i, what, err, errWant, last(past))
+				t.Fatalf("seed %d, edit %d: %s\n got error %v\nwant error %v\nafter %s", seed, i, what, err,
+					errWant, last(past))
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Fatalf("seed %d, edit %d: %s\n(-fresh +kept)\n%s\nafter %s", seed, i, what, d, last(past))

@@ -46,7 +46,8 @@ func findExcludes() (p excludesPlaces) {
 		config = filepath.Join(home, ".config")
 	}
 	git := filepath.Join(config, "git")
-	return excludesPlaces{home, []string{filepath.Join(home, ".gitconfig"), filepath.Join(git, "config")}, filepath.Join(git, "ignore")}
+	return excludesPlaces{home, []string{filepath.Join(home, ".gitconfig"), filepath.Join(git, "config")},
+		filepath.Join(git, "ignore")}
 }
 
 // read returns a file, up to the size that is used, or the zero userFile.

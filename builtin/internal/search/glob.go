@@ -114,7 +114,8 @@ func (q *GlobQuery) compile() (*fileName, error) {
 	if strings.HasPrefix(p, "/") || filepath.IsAbs(q.Pattern) {
 		rest, ok := strings.CutPrefix(p, top)
 		if !ok {
-			return nil, fmt.Errorf("%w %q: it does not lie within %s; pass its directory as path", ErrGlob, q.Pattern, q.called(q.Path))
+			return nil, fmt.Errorf("%w %q: it does not lie within %s; pass its directory as path", ErrGlob, q.Pattern,
+				q.called(q.Path))
 		}
 		p = rest
 	} else if !strings.Contains(p, "/") {
@@ -215,7 +216,8 @@ func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 
 // pick returns the newest files that match, at most limit unless that is 0, and how many
 // match; equal times go by path. paths may be nil.
-func (l *listing) pick(ctx context.Context, workers, limit int, paths *paths, want *pathSet) (found []byMtime, total int) {
+func (l *listing) pick(ctx context.Context, workers, limit int, paths *paths, want *pathSet) (found []byMtime,
+	total int) {
 	var mu sync.Mutex
 	var others sync.WaitGroup
 	var next atomic.Int64

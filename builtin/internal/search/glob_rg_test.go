@@ -63,7 +63,8 @@ func TestGlobsAsRipgrep(t *testing.T) {
 					got = append(got, f.rel())
 				}
 				l.close()
-				want := strings.FieldsFunc(strings.ReplaceAll("\n"+string(out), "\n./", "\n"), func(r rune) bool { return r == '\n' })
+				want := strings.FieldsFunc(strings.ReplaceAll("\n"+string(out), "\n./", "\n"),
+					func(r rune) bool { return r == '\n' })
 				if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 					t.Errorf("%s: seed %d, globs %q (-rg +engine):\n%s\n%s", name, seed, globs, d, ignoreFileText(root))
 				}

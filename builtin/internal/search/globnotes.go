@@ -77,7 +77,8 @@ func (r *GlobResult) notes(l *listing, q GlobQuery) []string {
 		out = append(out, fmt.Sprintf("The time was up after %s: the list is partial. Search a smaller path.", q.Timeout))
 	}
 	if r.Shown < r.Total {
-		out = append(out, fmt.Sprintf("Shown: the %d newest of %d files. Narrow the pattern or the path.", r.Shown, r.Total))
+		out = append(out, fmt.Sprintf("Shown: the %d newest of %d files. Narrow the pattern or the path.",
+			r.Shown, r.Total))
 	}
 	return out
 }

@@ -43,7 +43,8 @@ func TestGlobBrackets(t *testing.T) {
 				continue
 			}
 			notes := strings.Join(r.Notes, " ")
-			if got := strings.TrimSuffix(r.Text, "\n"); got != tt.want || (tt.note == "") != (notes == "") || !strings.Contains(notes, tt.note) {
+			if got := strings.TrimSuffix(r.Text, "\n"); got != tt.want || (tt.note == "") != (notes == "") ||
+				!strings.Contains(notes, tt.note) {
 				t.Errorf("%s: %s: got %q %q, want %q %q", name, tt.pattern, got, notes, tt.want, tt.note)
 			}
 		}
@@ -55,7 +56,8 @@ func TestGlobLookAlike(t *testing.T) {
 	const shot, plain = "Screenshot 2026-01-02 at 3.04.05\u202fPM.png", "a\u00a0b/plain.txt"
 	korean, german := norm.NFD.String("한국어.md"), norm.NFD.String("Übung/é.md")
 	root := writeTree(t, map[string]string{
-		shot: "", plain: "", korean: "", german: "", "d\u2019été.txt": "", "one a.txt": "", "one\u00a0a.txt": "", "zero\u200b x.md": "",
+		shot: "", plain: "", korean: "", german: "", "d\u2019été.txt": "", "one a.txt": "", "one\u00a0a.txt": "",
+		"zero\u200b x.md": "",
 	})
 	for _, tt := range []struct{ pattern, want string }{
 		{"*3.04.05 PM.png", shot},
@@ -95,7 +97,8 @@ func TestGlobErrors(t *testing.T) {
 	}{
 		{"[", glob.ErrClass, "at character 1"}, {"a/[b", glob.ErrClass, "at character 3"}, {"x[b-a]", glob.ErrRange, "at character 2"}, {"{a", glob.ErrUnclosed, "at character 1"},
 	} {
-		_, err := quiet(Config{}).Glob(context.Background(), GlobQuery{Scope: Scope{Base: root, Path: root}, Pattern: tt.pattern})
+		_, err := quiet(Config{}).Glob(context.Background(),
+			GlobQuery{Scope: Scope{Base: root, Path: root}, Pattern: tt.pattern})
 		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%s: %v, want %q", tt.pattern, err, tt.text)
 		}

@@ -50,7 +50,8 @@ func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {
 	r := s.result()
 	r.TimedOut = limited.Err() != nil
 	nothing := r.Matches == 0 && !r.TimedOut
-	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, func(f file) bool { return seen(f.rel()) })
+	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing,
+		func(f file) bool { return seen(f.rel()) })
 	r.Notes = s.notes(r)
 	return r, nil
 }
@@ -97,7 +98,8 @@ type counts struct{ binary, tooLarge atomic.Int64 }
 
 func newSearch(c Config, q *GrepQuery, p *pattern.Pattern, l *listing) *search {
 	s := &search{config: c, query: q, pattern: p, list: l, files: l.files, names: namesForeign(q.Pattern)}
-	s.page = page{limit: q.Limit, offset: q.Offset, maxText: c.MaxText, byTime: q.Mode == FilesWithMatches, context: q.contextual()}
+	s.page = page{limit: q.Limit, offset: q.Offset, maxText: c.MaxText, byTime: q.Mode == FilesWithMatches,
+		context: q.contextual()}
 	s.page.room.L = &s.page.mu
 	s.page.waiting = map[int]*chunk{}
 	return s

@@ -30,7 +30,8 @@ func TestIgnoreAsRipgrep(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		dirs := makeRepository(t, root, r)
 		for _, dir := range []string{root, filepath.Join(root, dirs[r.IntN(len(dirs))])} {
-			out, err := exec.Command(rg, "--no-config", "--files", "--hidden", "--no-messages", "--sort", "path", "-g", "!.git", dir).Output()
+			out, err := exec.Command(rg, "--no-config", "--files", "--hidden", "--no-messages", "--sort", "path", "-g",
+				"!.git", dir).Output()
 			if ee, ok := err.(*exec.ExitError); ok && ee.ExitCode() > 2 { // 2: a rule that is not valid
 				t.Fatalf("rg: %v\n%s", err, ee.Stderr)
 			}
@@ -40,7 +41,8 @@ func TestIgnoreAsRipgrep(t *testing.T) {
 					settle(t, e, root)
 				}
 				if d := cmp.Diff(want, listed(t, e, Scope{Base: root, Path: dir}), cmpopts.EquateEmpty()); d != "" {
-					t.Errorf("%s: seed %d in %s (-rg +engine):\n%s\n%s", name, seed, strings.TrimPrefix(dir, root), d, ignoreFileText(root))
+					t.Errorf("%s: seed %d in %s (-rg +engine):\n%s\n%s", name, seed, strings.TrimPrefix(dir, root), d,
+						ignoreFileText(root))
 				}
 			}
 		}

@@ -53,7 +53,8 @@ func TestIgnoreBombs(t *testing.T) {
 			}
 			e := newEngines(t, Config{})["keeping"]
 			settle(t, e, root)
-			if r := mustGrep(t, e, root, GrepQuery{Pattern: "needle"}); strings.Contains(strings.Join(r.Notes, "\n"), "ignore files") {
+			if r := mustGrep(t, e, root, GrepQuery{Pattern: "needle"}); strings.Contains(strings.Join(r.Notes, "\n"),
+				"ignore files") {
 				t.Errorf("after they were removed: %q", r.Notes)
 			}
 		})

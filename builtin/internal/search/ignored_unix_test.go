@@ -14,7 +14,8 @@ import (
 // TestRoomOfRules changes and removes ignore files: what they took of the room is given back.
 func TestRoomOfRules(t *testing.T) {
 	testenv.NeedsNotifications(t)
-	root := writeTree(t, map[string]string{"a/.gitignore": "x\n", "a/b/.ignore": "y\n*.o\n", "a/b/f.txt": "needle\n", ".rgignore": "z\n", ".git/info/exclude": "q\n"})
+	root := writeTree(t, map[string]string{"a/.gitignore": "x\n", "a/b/.ignore": "y\n*.o\n", "a/b/f.txt": "needle\n",
+		".rgignore": "z\n", ".git/info/exclude": "q\n"})
 	e := newEngines(t, Config{})["keeping"]
 	settle(t, e, root)
 	look := func() *tree {

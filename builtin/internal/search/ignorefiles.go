@@ -36,7 +36,8 @@ func (r ignoreFiles) size() int64 { return int64(len(r.rg) + len(r.dot) + len(r.
 func (r ignoreFiles) parse(depth int, above string, room *ignore.Budget) *ignore.DirRules {
 	return &ignore.DirRules{
 		Depth: depth, Above: above, Repo: r.repo,
-		Rg: ignore.Parse(r.rg, room), Dot: ignore.Parse(r.dot, room), Git: ignore.Parse(r.git, room), Excl: ignore.Parse(r.exclude, room),
+		Rg: ignore.Parse(r.rg, room), Dot: ignore.Parse(r.dot, room), Git: ignore.Parse(r.git, room),
+		Excl: ignore.Parse(r.exclude, room),
 	}
 }
 
@@ -52,7 +53,8 @@ const maxIgnoreBytes = 32 << 20
 // readIgnoreFiles reads the ignore files among the entries of the directory dir below root; at is the real path of
 // root. polled says that one of them can change without an event for the directory, because it is a link, has several
 // names, or lies in another directory.
-func readIgnoreFiles(root *walk.Root, at, dir string, entries []walk.Entry, room *ignore.Budget) (r ignoreFiles, polled bool) {
+func readIgnoreFiles(root *walk.Root, at, dir string, entries []walk.Entry, room *ignore.Budget) (r ignoreFiles,
+	polled bool) {
 	for _, e := range entries {
 		var to *[]byte
 		name := e.Name
@@ -166,7 +168,8 @@ func (a *ancestor) holds() bool {
 
 // allHold reports whether all directories above a path were read, and each is known to have no ignore files still.
 func allHold(path string, all []ancestor) bool {
-	return len(all) == strings.Count(path, string(filepath.Separator)) && !slices.ContainsFunc(all, func(a ancestor) bool { return !a.holds() })
+	return len(all) == strings.Count(path, string(filepath.Separator)) &&
+		!slices.ContainsFunc(all, func(a ancestor) bool { return !a.holds() })
 }
 
 // statIgnoreFiles is readIgnoreFiles for a directory that is not listed: it looks only for the names of ignore files,

@@ -37,7 +37,8 @@ func TestIndexedAsWalked(t *testing.T) {
 	root := writeTree(t, files)
 	scope := Scope{Base: root, Path: root}
 	walking := quiet(Config{})
-	kept := map[string]*Engine{"with texts": keeping(t, Config{}, scope), "with an index alone": keeping(t, Config{MaxMemory: 1 << 20}, scope)}
+	kept := map[string]*Engine{"with texts": keeping(t, Config{}, scope),
+		"with an index alone": keeping(t, Config{MaxMemory: 1 << 20}, scope)}
 	for n := range queries {
 		edited := ""
 		if draw.IntN(3) == 0 {
@@ -105,8 +106,10 @@ func oddQuery(draw *rand.Rand) GrepQuery {
 		}
 	}
 	return GrepQuery{
-		Pattern: pattern.String(), Mode: []Mode{FilesWithMatches, Content, Count}[draw.IntN(3)], LineNumbers: draw.IntN(2) == 0,
-		IgnoreCase: draw.IntN(3) == 0, Multiline: draw.IntN(4) == 0, Limit: []int{0, 0, 2, 30}[draw.IntN(4)], Offset: []int{0, 0, 5}[draw.IntN(3)],
+		Pattern: pattern.String(), Mode: []Mode{FilesWithMatches, Content, Count}[draw.IntN(3)],
+		LineNumbers: draw.IntN(2) == 0,
+		IgnoreCase:  draw.IntN(3) == 0, Multiline: draw.IntN(4) == 0, Limit: []int{0, 0, 2, 30}[draw.IntN(4)],
+		Offset: []int{0, 0, 5}[draw.IntN(3)],
 		Before: []int{0, 0, 2}[draw.IntN(3)], After: []int{0, 0, 1}[draw.IntN(3)],
 	}
 }

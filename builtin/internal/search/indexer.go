@@ -226,7 +226,8 @@ func (x *indexer) flush(merge func(a, b *index.Segment) bool) bool {
 		return false
 	}
 	corpus := x.t.contents.corpus + x.corpus
-	if size > max(corpus*indexPercent/100, x.t.engine.config.MaxMemory/startShare) || !x.t.engine.texts.grow(size-x.t.contents.size) {
+	if size > max(corpus*indexPercent/100, x.t.engine.config.MaxMemory/startShare) ||
+		!x.t.engine.texts.grow(size-x.t.contents.size) {
 		x.t.contents.full = true
 		return false
 	}

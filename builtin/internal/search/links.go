@@ -66,7 +66,8 @@ func (w *pathSet) linkNotes(l *listing, want *fileName, relative func(rel string
 	if note := l.linksNote(w.match, any); note != "" || !nothing {
 		return note
 	}
-	return l.linksNote(func(rel string) bool { return want.mayContain(relative(rel)) }, func(_, _ string, dir bool) bool { return dir })
+	return l.linksNote(func(rel string) bool { return want.mayContain(relative(rel)) },
+		func(_, _ string, dir bool) bool { return dir })
 }
 
 // linkNotes names the links whose targets lie outside of the searched directory; with globs, those whose targets the

@@ -24,7 +24,8 @@ func TestNewestPage(t *testing.T) {
 	draw := rand.New(rand.NewPCG(5, 6))
 	files := map[string]string{}
 	for i := range n {
-		files[fmt.Sprintf("d%02d/f%04d.txt", i%40, i)] = []string{"needle\n", "needle, yes\n", "needle too\n", "Needle, no\n", "nothing\n"}[draw.IntN(5)]
+		files[fmt.Sprintf("d%02d/f%04d.txt", i%40, i)] = []string{"needle\n", "needle, yes\n", "needle too\n",
+			"Needle, no\n", "nothing\n"}[draw.IntN(5)]
 	}
 	root := writeTree(t, files)
 	now := time.Now()
@@ -59,7 +60,8 @@ func TestNewestPage(t *testing.T) {
 	pages("needle")
 	pages("[nx]eed[lm]e")
 	for i := range 3 * maxStale {
-		name, text := filepath.Join(root, fmt.Sprintf("d%02d/f%04d.txt", i%40, i)), []string{"needle 2\n", "gone\n"}[i%2]
+		name, text := filepath.Join(root, fmt.Sprintf("d%02d/f%04d.txt", i%40, i)), []string{"needle 2\n",
+			"gone\n"}[i%2]
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

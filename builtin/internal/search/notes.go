@@ -13,7 +13,8 @@ import (
 
 // countIgnored counts the wanted files that ignore files left out, up to most; more says that there are more. Files
 // in ignored directories are counted only if deep is set.
-func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, deep bool, wanted func(file) bool) (n int, more bool) {
+func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, deep bool, wanted func(file) bool) (n int,
+	more bool) {
 	count := func(f file) {
 		if wanted(f) {
 			n++
@@ -81,7 +82,8 @@ func (s *search) notes(r *GrepResult) []string {
 	}
 	out = append(out, s.list.notes()...)
 	if r.TimedOut {
-		note("The time was up after %s: the results are partial. Search a smaller path, or pass a glob or type.", q.Timeout)
+		note("The time was up after %s: the results are partial. Search a smaller path, or pass a glob or type.",
+			q.Timeout)
 	}
 	if r.NextOffset > 0 {
 		if q.Mode == FilesWithMatches {
@@ -89,9 +91,11 @@ func (s *search) notes(r *GrepResult) []string {
 			if s.page.uncounted {
 				than = "more than "
 			}
-			note("Shown: entries %d to %d of %s%d; go on with offset: %d.", q.Offset+1, q.Offset+r.Shown, than, r.Files, r.NextOffset)
+			note("Shown: entries %d to %d of %s%d; go on with offset: %d.", q.Offset+1, q.Offset+r.Shown, than, r.Files,
+				r.NextOffset)
 		} else {
-			note("Shown: entries %d to %d; there are more: go on with offset: %d.", q.Offset+1, q.Offset+r.Shown, r.NextOffset)
+			note("Shown: entries %d to %d; there are more: go on with offset: %d.", q.Offset+1, q.Offset+r.Shown,
+				r.NextOffset)
 		}
 	}
 	return out

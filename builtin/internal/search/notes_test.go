@@ -7,7 +7,8 @@ import (
 
 // TestUnchosen: a search of no file at all says so, and what chose none.
 func TestUnchosen(t *testing.T) {
-	root := writeTree(t, map[string]string{"src/a.go": "needle\n", "src/[id]/b.go": "needle\n", "c.md": "needle\n", "d.log": "needle\n", ".ignore": "*.log\n"})
+	root := writeTree(t, map[string]string{"src/a.go": "needle\n", "src/[id]/b.go": "needle\n", "c.md": "needle\n",
+		"d.log": "needle\n", ".ignore": "*.log\n"})
 	const note = "No file was searched: none is chosen by "
 	for _, tt := range []struct {
 		q    GrepQuery

@@ -76,7 +76,8 @@ func TestOddTextsAsRipgrep(t *testing.T) {
 		}
 	}
 	for i, p := range oddPatterns {
-		for m, q := range []GrepQuery{{Mode: Content, LineNumbers: true}, {Mode: Count}, {Mode: Content, Multiline: true}} {
+		for m, q := range []GrepQuery{{Mode: Content, LineNumbers: true}, {Mode: Count},
+			{Mode: Content, Multiline: true}} {
 			if samples.Whole() || i%3 == m {
 				q.Pattern = p
 				compareGrep(t, es, rg, root, q)

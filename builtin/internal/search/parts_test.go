@@ -24,7 +24,8 @@ func TestParts(t *testing.T) {
 		"long s": put(partSize, "needle \u017ftoc\u212a"),
 	}
 	want := map[string]int{"both": 0, "bom": 1, "wide": 1}
-	for _, edge := range []int{firstRead, firstRead + partSize - 16, firstRead + partSize, 2 * partSize, len(filler) - 20} {
+	for _, edge := range []int{firstRead, firstRead + partSize - 16, firstRead + partSize, 2 * partSize,
+		len(filler) - 20} {
 		for off := -16; off <= 4; off++ {
 			name := fmt.Sprintf("at %d", edge+off)
 			files[name], want[name] = put(edge+off, "\nneedle stock\n"), 1

@@ -35,7 +35,8 @@ func TestNameSet(t *testing.T) {
 		}
 		set := newNameSet(p.NameEnds())
 		named := newPathSet(&fileName{Pattern: p, text: text}, func(rel string) string { return rel }).named
-		for _, name := range []string{"a" + first, first + last, first + "a" + last, first + "bb", "b" + last, random(20) + "b"} {
+		for _, name := range []string{"a" + first, first + last, first + "a" + last, first + "bb", "b" + last,
+			random(20) + "b"} {
 			in := set.has(endsOf(name))
 			if (p.Match(name) || p.Match("b/"+name)) && !in {
 				t.Errorf("%q matches %q, whose ends are not in %+v", text, name, p.NameEnds())
@@ -56,11 +57,13 @@ func TestAmong(t *testing.T) {
 	p := &paths{}
 	var names []string
 	for range 1000 {
-		name := []string{"a", "b", "README", "readme.md", "x_test"}[draw.IntN(5)] + []string{".go", ".c", ".md", ""}[draw.IntN(4)]
+		name := []string{"a", "b", "README", "readme.md", "x_test"}[draw.IntN(5)] + []string{".go", ".c", ".md",
+			""}[draw.IntN(4)]
 		e := endsOf(name)
 		names, p.firsts, p.lasts = append(names, name), append(p.firsts, e.first), append(p.lasts, e.last)
 	}
-	for _, text := range []string{"**/*.go", "**/README*", "**/a*.c", "**/x?test.go", "**/*.{c,go}", "**/*.nosuch", "**/*"} {
+	for _, text := range []string{"**/*.go", "**/README*", "**/a*.c", "**/x?test.go", "**/*.{c,go}",
+		"**/*.nosuch", "**/*"} {
 		pattern, err := glob.Compile(text, glob.Options{})
 		if err != nil {
 			t.Fatal(err)

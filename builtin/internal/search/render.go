@@ -265,7 +265,8 @@ func (o *output) emit(line, part pattern.Span, sep byte, matches int) {
 		c.text = append(c.text, text...)
 	}
 	c.text = append(c.text, '\n')
-	e := entry{first: o.entries == 0, apart: o.printed < 0 || line.Start > o.printed+1, count: matches, mtime: byMtime{number: o.file.number}}
+	e := entry{first: o.entries == 0, apart: o.printed < 0 || line.Start > o.printed+1, count: matches,
+		mtime: byMtime{number: o.file.number}}
 	o.printed = line.End
 	o.add(e)
 }

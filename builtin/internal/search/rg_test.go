@@ -98,7 +98,8 @@ func grepArgs(q GrepQuery) []string {
 func normal(out string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.ToValidUTF8(out, "\uFFFD")) {
-		if strings.Contains(line, ": WARNING: stopped searching binary file after match") || strings.Contains(line, ": binary file matches") {
+		if strings.Contains(line, ": WARNING: stopped searching binary file after match") ||
+			strings.Contains(line, ": binary file matches") {
 			continue
 		}
 		line = strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "./")
@@ -383,7 +384,8 @@ func makeTree(tb testing.TB, root string, seed uint64) {
 	if err := os.Mkdir(filepath.Join(root, ".git"), 0o755); err != nil {
 		tb.Fatal(err)
 	}
-	dirs := []string{"", "src/", "src/lib/", "lib/", "node_modules/a/", "node_modules/b/dist/", "dist/", ".github/", "deep/er/lib/", "build/"}
+	dirs := []string{"", "src/", "src/lib/", "lib/", "node_modules/a/", "node_modules/b/dist/", "dist/", ".github/",
+		"deep/er/lib/", "build/"}
 	exts := []string{".js", ".ts", ".min.js", ".test.js", ".log", ".md", ".json", ".tsx", ".py", ""}
 	for i := range 160 {
 		name := dirs[r.IntN(len(dirs))] + string(rune('a'+r.IntN(26))) + fmt.Sprint(i) + exts[r.IntN(len(exts))]

@@ -29,7 +29,8 @@ func openScope(scope Scope) (*listing, error) {
 		path, name = filepath.Split(path)
 		path = filepath.Clean(path)
 	case !info.IsDir():
-		return nil, fmt.Errorf("%w %s: it is neither a file nor a directory (%s)", ErrScope, scope.called(path), info.Mode().Type())
+		return nil, fmt.Errorf("%w %s: it is neither a file nor a directory (%s)", ErrScope, scope.called(path),
+			info.Mode().Type())
 	}
 	if name != "" {
 		l.direct = true

@@ -49,13 +49,17 @@ func TestHostilePatterns(t *testing.T) {
 	e := quiet(Config{})
 	for _, p := range []string{
 		`(a*)*b`, `(a|a)*b`, `(a|aa)+$b`, `(.*)*(.*)*x`, `((a{100}){100}){100}`, `a{1,1000}a{1,1000}b`, `(\w{1,50}){1,50}!`,
-		strings.Repeat("a?", 1000) + strings.Repeat("a", 1000) + "b", strings.Repeat("(", 5000), strings.Repeat("[", 5000),
-		strings.Repeat("a*", 5000), "a" + strings.Repeat("*", 5000), strings.Repeat(`\pL`, 3000), "[" + strings.Repeat(`\w\W`, 2500) + "]",
-		strings.Repeat("(a|", 200) + "b" + strings.Repeat(")", 200), strings.Repeat("x|", 5000), `[\x{0}-\x{10FFFF}]{900}`,
+		strings.Repeat("a?", 1000) + strings.Repeat("a", 1000) + "b", strings.Repeat("(", 5000),
+		strings.Repeat("[", 5000),
+		strings.Repeat("a*", 5000), "a" + strings.Repeat("*", 5000), strings.Repeat(`\pL`, 3000), "[" +
+			strings.Repeat(`\w\W`, 2500) + "]",
+		strings.Repeat("(a|", 200) + "b" + strings.Repeat(")", 200), strings.Repeat("x|", 5000),
+		`[\x{0}-\x{10FFFF}]{900}`,
 		`(?i)` + strings.Repeat("ſk", 2000), strings.Repeat("é", 5000), `a{4294967296}`, `(a{0,9}){0,9}{0,9}{0,9}{0,9}`,
 	} {
 		for _, multiline := range []bool{false, true} {
-			q := GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: p, Multiline: multiline, Mode: Count, Timeout: time.Second / 2}
+			q := GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: p, Multiline: multiline, Mode: Count,
+				Timeout: time.Second / 2}
 			_, err := e.Grep(context.Background(), q)
 			var bad *PatternError
 			if err != nil && !errors.As(err, &bad) {

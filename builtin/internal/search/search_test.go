@@ -177,7 +177,8 @@ func TestHiddenDoesNotExist(t *testing.T) {
 	for _, mode := range []Mode{FilesWithMatches, Content, Count} {
 		for _, noIgnore := range []bool{false, true} {
 			r := mustGrep(t, e, root, GrepQuery{Scope: scope, Pattern: "secret", Mode: mode, NoIgnore: noIgnore})
-			if r.Files != 1 || r.Binary+r.Unreadable+r.IgnoredFiles != 0 || !strings.HasPrefix(r.Text, "ok.txt") || len(r.Notes) > 0 {
+			if r.Files != 1 || r.Binary+r.Unreadable+r.IgnoredFiles != 0 || !strings.HasPrefix(r.Text, "ok.txt") ||
+				len(r.Notes) > 0 {
 				t.Errorf("mode %d: %+v", mode, r)
 			}
 		}
@@ -189,7 +190,8 @@ func TestHiddenDoesNotExist(t *testing.T) {
 	for _, p := range []string{"**", "vault/*", "deny.txt", "vault/a.txt"} {
 		scope.Path = root
 		g, err := e.Glob(context.Background(), GlobQuery{Scope: scope, Pattern: p})
-		if err != nil || strings.Contains(g.Text, "deny") || strings.Contains(g.Text, "vault") || g.Total != len(g.Paths) {
+		if err != nil || strings.Contains(g.Text, "deny") || strings.Contains(g.Text, "vault") ||
+			g.Total != len(g.Paths) {
 			t.Errorf("Glob(%q): %+v, %v", p, g, err)
 		}
 	}
@@ -204,7 +206,8 @@ func TestHiddenDoesNotExist(t *testing.T) {
 
 func TestLongLines(t *testing.T) {
 	long := strings.Repeat("x", 9<<20) + "é needle é" + strings.Repeat("y", 9<<20)
-	root := writeTree(t, map[string]string{"one-line.js": long, "bad.txt": "needle \xff" + strings.Repeat("z", 70_000) + "\nneedle\n"})
+	root := writeTree(t, map[string]string{"one-line.js": long, "bad.txt": "needle \xff" + strings.Repeat("z", 70_000) +
+		"\nneedle\n"})
 	r := mustGrep(t, quiet(Config{}), root, GrepQuery{Pattern: "needle", Mode: Content, LineNumbers: true})
 	lines := strings.Split(strings.TrimSuffix(r.Text, "\n"), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "bad.txt:1:needle \uFFFDz") || lines[1] != "bad.txt:2:needle" ||
@@ -225,7 +228,8 @@ func TestLongLines(t *testing.T) {
 func TestScopeErrors(t *testing.T) {
 	root := writeTree(t, map[string]string{"f": ""})
 	e := quiet(Config{})
-	for _, path := range []string{"relative", filepath.Join(root, "gone"), filepath.Join(root, "gone", "deeper"), filepath.Join(root, "f", "x")} {
+	for _, path := range []string{"relative", filepath.Join(root, "gone"), filepath.Join(root, "gone", "deeper"),
+		filepath.Join(root, "f", "x")} {
 		if _, err := e.Grep(context.Background(), GrepQuery{Scope: Scope{Base: root, Path: path}, Pattern: "x"}); !errors.Is(err, ErrScope) {
 			t.Errorf("Grep in %s: %v", path, err)
 		}
@@ -233,7 +237,8 @@ func TestScopeErrors(t *testing.T) {
 			t.Errorf("Glob in %s: %v", path, err)
 		}
 	}
-	for _, q := range []GrepQuery{{Pattern: "("}, {Pattern: "x", Types: []string{"zz9"}}, {Pattern: "x", Globs: []string{"{a"}}} {
+	for _, q := range []GrepQuery{{Pattern: "("}, {Pattern: "x", Types: []string{"zz9"}},
+		{Pattern: "x", Globs: []string{"{a"}}} {
 		q.Base, q.Path = root, root
 		if _, err := e.Grep(context.Background(), q); err == nil {
 			t.Errorf("%+v: no error", q)

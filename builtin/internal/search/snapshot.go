@@ -131,7 +131,8 @@ func (d *dir) reuse(gen uint64) (others []*dir) {
 		if c.dir == nil {
 			continue
 		}
-		at, ok := slices.BinarySearchFunc(was.children, c.name, func(c child, name string) int { return strings.Compare(c.name, name) })
+		at, ok := slices.BinarySearchFunc(was.children, c.name,
+			func(c child, name string) int { return strings.Compare(c.name, name) })
 		if ok && was.children[at].dir != nil && was.children[at].dir.node == c.dir.node {
 			if c.dir.node.gen <= gen {
 				c.dir = was.children[at].dir

@@ -98,7 +98,8 @@ const separator = string(filepath.Separator)
 
 func newTree(e *Engine, path string) (*tree, error) {
 	t := &tree{
-		path: path, base: strings.TrimSuffix(path, separator) + separator, engine: e, room: ignore.NewBudget(maxIgnoreBytes), top: &node{},
+		path: path, base: strings.TrimSuffix(path, separator) + separator, engine: e,
+		room: ignore.NewBudget(maxIgnoreBytes), top: &node{},
 		contents: newContents(e.config.MaxMemory < 0), dirtyNodes: map[*node]bool{}, polled: map[*node]bool{},
 	}
 	queue, err := walk.OpenQueue()

@@ -319,7 +319,8 @@ func TestFit(t *testing.T) {
 	before := kept("many")
 	ask("many", 40)
 	if n := kept("many"); n != before || kept("some") != 10 {
-		t.Errorf("of texts that do not fit %d are kept, as %d were before, and %d of the others", n, before, kept("some"))
+		t.Errorf("of texts that do not fit %d are kept, as %d were before, and %d of the others", n, before,
+			kept("some"))
 	}
 }
 
@@ -425,7 +426,8 @@ func TestAbove(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			r, err := e.Grep(context.Background(), GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: "needle", Mode: Count})
+			r, err := e.Grep(context.Background(),
+				GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: "needle", Mode: Count})
 			if err != nil || r.Text != tt.want {
 				t.Errorf("got %q, %v; want %q", r.Text, err, tt.want)
 			}

@@ -45,7 +45,8 @@ func TestUnkeptTexts(t *testing.T) {
 	}
 	plain := New(Config{MaxKept: -1})
 	defer plain.Close()
-	for _, pattern := range []string{"needle", "^needle$", "needle$", `^\w+needle`, "k1", "(?i)k1", "(?i)NEEDLE", "^$", "y{99}$", "nosuch", `^needle\b|zzy`} {
+	for _, pattern := range []string{"needle", "^needle$", "needle$", `^\w+needle`, "k1", "(?i)k1", "(?i)NEEDLE", "^$",
+		"y{99}$", "nosuch", `^needle\b|zzy`} {
 		q := GrepQuery{Scope: scope, Pattern: pattern}
 		want, err := plain.Grep(context.Background(), q)
 		if err != nil {
@@ -75,7 +76,8 @@ func TestChangedUnderQuery(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		needle, other := GrepQuery{Scope: scope, Pattern: "needle", Mode: mode}, GrepQuery{Scope: scope, Pattern: "other!", Mode: mode}
+		needle, other := GrepQuery{Scope: scope, Pattern: "needle", Mode: mode}, GrepQuery{Scope: scope,
+			Pattern: "other!", Mode: mode}
 		p, err := pattern.Compile(needle.Pattern, pattern.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -84,14 +86,16 @@ func TestChangedUnderQuery(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(os.WriteFile(path, []byte(changed), 0o644), os.Chtimes(path, time.Time{}, info.ModTime())); err != nil {
+		if err := errors.Join(os.WriteFile(path, []byte(changed), 0o644),
+			os.Chtimes(path, time.Time{}, info.ModTime())); err != nil {
 			t.Fatal(err)
 		}
 		newSearch(e.config, &needle, p, l).runAll(context.Background())
 		l.close()
 		for range 3 {
 			for _, q := range []*GrepQuery{&needle, &other} {
-				if r, err := e.Grep(context.Background(), *q); err != nil || r.Files != 1 || strings.Contains(r.Text, "a.txt") != (q == &other) {
+				if r, err := e.Grep(context.Background(), *q); err != nil || r.Files != 1 ||
+					strings.Contains(r.Text, "a.txt") != (q == &other) {
 					t.Errorf("mode %d, %s: %q, %v", mode, q.Pattern, r.Text, err)
 				}
 			}

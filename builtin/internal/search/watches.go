@@ -19,7 +19,8 @@ type watches struct {
 }
 
 func newWatches(queue *walk.Queue, max int) watches {
-	return watches{queue: queue, max: max, nodes: map[int32]*node{}, adding: map[*node]bool{}, unwatched: map[*node]bool{}}
+	return watches{queue: queue, max: max, nodes: map[int32]*node{}, adding: map[*node]bool{},
+		unwatched: map[*node]bool{}}
 }
 
 // add watches an open directory, unless fd is -1. It returns the node that had the same watch before, if any: the

@@ -78,7 +78,8 @@ func (w *worker) recall(f file, k *fileState, c *chunk) bool {
 		if s.list.chosen {
 			f.entry.use()
 		}
-		w.out = output{file: f, text: pattern.Decode(k.text), chunk: c, plain: !k.nul && !k.letters, whole: !k.nul, state: k}
+		w.out = output{file: f, text: pattern.Decode(k.text), chunk: c, plain: !k.nul &&
+			!k.letters, whole: !k.nul, state: k}
 		w.text()
 	default:
 		return false

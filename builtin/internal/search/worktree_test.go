@@ -17,9 +17,11 @@ func TestLinkedExclude(t *testing.T) {
 		want      string
 	}{
 		{"a worktree", "gitdir: $/repo/.git/worktrees/tree\n",
-			map[string]string{"repo/.git/worktrees/tree/commondir": "../..\n", "repo/.git/info/exclude": "a.txt\n"}, "sub/b.txt:1\n"},
+			map[string]string{"repo/.git/worktrees/tree/commondir": "../..\n", "repo/.git/info/exclude": "a.txt\n"},
+			"sub/b.txt:1\n"},
 		{"by a relative path", "gitdir: ../repo/.git/worktrees/tree\r\n",
-			map[string]string{"repo/.git/worktrees/tree/commondir": "../..", "repo/.git/info/exclude": "a.txt\n"}, "sub/b.txt:1\n"},
+			map[string]string{"repo/.git/worktrees/tree/commondir": "../..", "repo/.git/info/exclude": "a.txt\n"},
+			"sub/b.txt:1\n"},
 		{"an absolute commondir", "gitdir: ../x\n",
 			map[string]string{"x/commondir": "$/repo/.git\n", "repo/.git/info/exclude": "b.txt\n"}, "sub/a.txt:1\n"},
 		{"a submodule", "gitdir: ../.git/modules/tree\n", map[string]string{".git/modules/tree/info/exclude": "/sub/b*\n"}, "sub/a.txt:1\n"},
@@ -58,10 +60,12 @@ func TestLinkedExclude(t *testing.T) {
 
 // TestLinkedExcludeChanges: excludes that lie elsewhere change without an event in the tree.
 func TestLinkedExcludeChanges(t *testing.T) {
-	top := writeTree(t, map[string]string{"tree/a.txt": "needle\n", "tree/b.txt": "needle\n", "tree/.git": "gitdir: ../repo\n", "repo/info/exclude": ""})
+	top := writeTree(t, map[string]string{"tree/a.txt": "needle\n", "tree/b.txt": "needle\n",
+		"tree/.git": "gitdir: ../repo\n", "repo/info/exclude": ""})
 	root, exclude := filepath.Join(top, "tree"), filepath.Join(top, "repo", "info", "exclude")
 	es := newEngines(t, Config{})
-	for _, tt := range []struct{ rules, want string }{{"a.txt\n", "b.txt:1\n"}, {"b.txt\n", "a.txt:1\n"}, {"", "a.txt:1\nb.txt:1\n"}} {
+	for _, tt := range []struct{ rules, want string }{{"a.txt\n", "b.txt:1\n"}, {"b.txt\n", "a.txt:1\n"},
+		{"", "a.txt:1\nb.txt:1\n"}} {
 		if err := os.WriteFile(exclude, []byte(tt.rules), 0o644); err != nil {
 			t.Fatal(err)
 		}

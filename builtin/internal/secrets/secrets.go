@@ -198,7 +198,8 @@ func Find(text string) (kinds []string, masked string) {
 		}
 		kinds = append(kinds, s.kind)
 		out.WriteString(text[at:s.from])
-		if start := text[s.from:min(s.from+shownStart, s.to)]; s.to-s.from > 2*shownStart && !strings.ContainsAny(start, "\\\n") {
+		if start := text[s.from:min(s.from+shownStart, s.to)]; s.to-s.from > 2*shownStart &&
+			!strings.ContainsAny(start, "\\\n") {
 			out.WriteString(start)
 		}
 		out.WriteString("…[masked]")

@@ -56,8 +56,10 @@ func TestFind(t *testing.T) {
 		if len(kinds) != 1 || kinds[0] != tt.kind {
 			t.Errorf("%s: found %v in %s", tt.kind, kinds, tt.secret)
 		}
-		if strings.Contains(masked, of(20)) || strings.Contains(masked, upper[:16]) || strings.Contains(masked, hex[:16]) || strings.Contains(masked, of(12)+"@") ||
-			!strings.HasPrefix(masked, "before ") || !strings.HasSuffix(masked, " after") && !strings.Contains(tt.secret, "BEGIN PRIVATE") {
+		if strings.Contains(masked, of(20)) || strings.Contains(masked, upper[:16]) ||
+			strings.Contains(masked, hex[:16]) || strings.Contains(masked, of(12)+"@") ||
+			!strings.HasPrefix(masked, "before ") || !strings.HasSuffix(masked, " after") &&
+			!strings.Contains(tt.secret, "BEGIN PRIVATE") {
 			t.Errorf("%s: masked as %s", tt.kind, masked)
 		}
 		quoted, _ := json.Marshal(map[string]string{"a": tt.secret})

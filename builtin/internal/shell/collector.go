@@ -192,7 +192,8 @@ func (c *Collector) Result() Shown {
 		Spilled: c.spill.path, SpillCut: c.spill.cutShort(), SpillErr: c.spill.err,
 	}
 	if c.drain != nil {
-		res.ends = ends{head: wholeLines(c.win.head), tail: []byte(CleanText(string(fromLine(c.drain.bytes())))), bytes: c.bytes, lines: c.lines}
+		res.ends = ends{head: wholeLines(c.win.head), tail: []byte(CleanText(string(fromLine(c.drain.bytes())))),
+			bytes: c.bytes, lines: c.lines}
 		res.Text, res.Cut = res.ends.text(), true
 		return res
 	}

@@ -76,7 +76,8 @@ func Derive(base, set, keep, strip []string) []string {
 		}
 	}
 	for _, entry := range set {
-		if name, _, ok := strings.Cut(entry, "="); ok && name != "" && !strings.Contains(entry, "\x00") && !matchAny(stripped, name) {
+		if name, _, ok := strings.Cut(entry, "="); ok && name != "" && !strings.Contains(entry, "\x00") &&
+			!matchAny(stripped, name) {
 			if name == "PATH" {
 				entry = expandPath(entry, env)
 			}

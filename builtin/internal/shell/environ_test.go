@@ -33,8 +33,10 @@ func TestDerive(t *testing.T) {
 			t.Errorf("%s came through", e)
 		}
 	}
-	got = Derive(base, []string{"PAGER=less", "MINE=2", "NEW=1", "BASH_ENV=/x", "PS4=x", "LD_PRELOAD=/x", "N=a\x00b", "=x", "PATH=/opt:."}, nil, nil)
-	for name, want := range map[string]string{"PAGER": "less", "MINE": "2", "NEW": "1", "BASH_ENV": "", "PS4": "", "LD_PRELOAD": "", "N": "", "PATH": "/opt"} {
+	got = Derive(base, []string{"PAGER=less", "MINE=2", "NEW=1", "BASH_ENV=/x", "PS4=x", "LD_PRELOAD=/x", "N=a\x00b",
+		"=x", "PATH=/opt:."}, nil, nil)
+	for name, want := range map[string]string{"PAGER": "less", "MINE": "2", "NEW": "1", "BASH_ENV": "", "PS4": "",
+		"LD_PRELOAD": "", "N": "", "PATH": "/opt"} {
 		if is := lookup(got, name); is != want {
 			t.Errorf("%s=%s was set, want %q", name, is, want)
 		}

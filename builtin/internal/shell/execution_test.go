@@ -27,7 +27,8 @@ func TestWaitAgain(t *testing.T) {
 	r := newRunner(t, Config{InheritPath: true})
 	path := filepath.Join(t.TempDir(), "goes-on")
 	reports := make(chan string, 100)
-	run := start(t, r, Command{Text: "echo one; until [ -e " + path + " ]; do sleep 0.01; done; echo two; exit 4", Output: func(s string) { reports <- s }})
+	run := start(t, r, Command{Text: "echo one; until [ -e " + path + " ]; do sleep 0.01; done; echo two; exit 4",
+		Output: func(s string) { reports <- s }})
 	ctx, cancel := context.WithCancel(t.Context())
 	if run.Wait(ctx, time.Millisecond) {
 		t.Fatal("the command is over")

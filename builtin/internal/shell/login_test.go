@@ -31,7 +31,8 @@ func TestLoginPathDoesNotHold(t *testing.T) {
 	if err := os.WriteFile(sh, []byte("#!/bin/bash\nsleep 1000\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := newRunner(t, Config{Env: []string{"PATH=/usr/bin:/bin", "SHELL=" + sh}, PathTimeout: time.Hour, PathWait: 10 * time.Millisecond})
+	r := newRunner(t, Config{Env: []string{"PATH=/usr/bin:/bin", "SHELL=" + sh}, PathTimeout: time.Hour,
+		PathWait: 10 * time.Millisecond})
 	if got := run(t, r, Command{Text: "echo on"}); got.Text != "on\n" {
 		t.Errorf("got %+v", got)
 	}

@@ -38,7 +38,8 @@ func TestLoginFiles(t *testing.T) {
 				}
 			}
 			r := newRunner(t, Config{
-				Env: []string{"PATH=/usr/bin:/bin", "HOME=" + home, "SHELL=" + bash}, PathTimeout: time.Minute, PathWait: 2 * time.Minute,
+				Env: []string{"PATH=/usr/bin:/bin", "HOME=" + home, "SHELL=" + bash}, PathTimeout: time.Minute,
+				PathWait: 2 * time.Minute,
 			})
 			if got := run(t, r, Command{Text: "echo $PATH"}); !strings.HasPrefix(got.Text, "/opt/mine:") {
 				t.Errorf("PATH is %q", got.Text)

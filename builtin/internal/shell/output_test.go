@@ -77,7 +77,8 @@ func FuzzClean(f *testing.F) {
 	}
 	for _, s := range []string{
 		"a\r\nb\x1b[31m", "10%\r\x1b[K\b\n", "\x1b]0;x\x07\x1b\\", "é\xc3\x1b[m\xa9\x9b", "\u009b1m\u0085", "\x1b]0;✓\x07",
-		strings.Repeat("\xe2\x82\xac\x1b[m", short/5), strings.Repeat("x", short) + "\r\b\r\n", strings.Repeat("x", short-1) + "\xe2\x82",
+		strings.Repeat("\xe2\x82\xac\x1b[m", short/5), strings.Repeat("x", short) + "\r\b\r\n",
+		strings.Repeat("x", short-1) + "\xe2\x82",
 	} {
 		f.Add(s, uint(3))
 	}
@@ -198,7 +199,8 @@ func TestSpillFails(t *testing.T) {
 			if got.SpillCut != (test.path != "") {
 				t.Errorf("SpillCut is %v", got.SpillCut)
 			}
-			if test.err == "" && got.SpillErr != nil || test.err != "" && (got.SpillErr == nil || !strings.Contains(got.SpillErr.Error(), test.err)) {
+			if test.err == "" && got.SpillErr != nil || test.err != "" &&
+				(got.SpillErr == nil || !strings.Contains(got.SpillErr.Error(), test.err)) {
 				t.Errorf("got error %v, want %q", got.SpillErr, test.err)
 			}
 		})
@@ -222,7 +224,8 @@ func TestShorten(t *testing.T) {
 		{"shorter", numbered(1, 50), 60, numbered(1, 2) + "… 46 lines / 506 bytes omitted …\n" + numbered(49, 50), 3},
 		{"one long line", strings.Repeat("é", 100), 30, strings.Repeat("é", 6) + "\n… 170 bytes omitted …\n" + strings.Repeat("é", 9), 1},
 	} {
-		c := NewCollector(Limits{Head: 33, Tail: 44, SpillMax: 1000}, func() (io.WriteCloser, string, error) { return &memory{}, "path", nil })
+		c := NewCollector(Limits{Head: 33, Tail: 44, SpillMax: 1000},
+			func() (io.WriteCloser, string, error) { return &memory{}, "path", nil })
 		c.Write([]byte(test.in))
 		got := c.Result()
 		if got.Shorten(test.n); got.Text != test.want {
@@ -247,7 +250,8 @@ func TestLongLines(t *testing.T) {
 		{"between", "head\n" + long + "end\n", "head\n" + long[:4995], long[len(long)-4996:] + "end\n", "20,010 bytes", 5000},
 		{"only a little of it", strings.Repeat("y\n", 2000) + long, strings.Repeat("y\n", 2000), long[len(long)-5000:], "25,001 bytes", 0},
 	} {
-		c := NewCollector(Limits{Head: 5000, Tail: 5000, SpillMax: 100_000}, func() (io.WriteCloser, string, error) { return &memory{}, "path", nil })
+		c := NewCollector(Limits{Head: 5000, Tail: 5000, SpillMax: 100_000},
+			func() (io.WriteCloser, string, error) { return &memory{}, "path", nil })
 		c.Write([]byte(test.in))
 		got := c.Result()
 		_, rest, _ := strings.Cut(got.Text, "… ")
@@ -266,7 +270,8 @@ func TestLongLines(t *testing.T) {
 // TestFlood passes the point from which output is not cleaned as it comes.
 func TestFlood(t *testing.T) {
 	m := &memory{}
-	c := NewCollector(Limits{Head: 1000, Tail: 1000, SpillMax: 5000}, func() (io.WriteCloser, string, error) { return m, "path", nil })
+	c := NewCollector(Limits{Head: 1000, Tail: 1000, SpillMax: 5000},
+		func() (io.WriteCloser, string, error) { return m, "path", nil })
 	c.cleanMax = 1 << 20
 	block := bytes.Repeat([]byte("\x1b[31mred\x1b[0m\n"), 1<<16) // 13 bytes a line
 	total := 0
@@ -279,10 +284,12 @@ func TestFlood(t *testing.T) {
 	if got.Bytes != int64(total)+5 || got.Lines != total/13+1 || !got.Cut || !got.SpillCut {
 		t.Errorf("got %d bytes, %d lines, cut %v %v", got.Bytes, got.Lines, got.Cut, got.SpillCut)
 	}
-	if !strings.HasPrefix(got.Text, "red\nred\n") || !strings.HasSuffix(got.Text, "red\nlast\n") || strings.Contains(got.Text, "\x1b") || len(got.Text) > 2100 {
+	if !strings.HasPrefix(got.Text, "red\nred\n") || !strings.HasSuffix(got.Text, "red\nlast\n") ||
+		strings.Contains(got.Text, "\x1b") || len(got.Text) > 2100 {
 		t.Errorf("got %q", got.Text)
 	}
-	if got.Shorten(400); len(got.Text) > 450 || !strings.HasPrefix(got.Text, "red\n") || !strings.HasSuffix(got.Text, "red\nlast\n") {
+	if got.Shorten(400); len(got.Text) > 450 || !strings.HasPrefix(got.Text, "red\n") ||
+		!strings.HasSuffix(got.Text, "red\nlast\n") {
 		t.Errorf("shortened to %q", got.Text)
 	}
 	if m.Len() > 5100 {
@@ -312,7 +319,8 @@ func TestLastLines(t *testing.T) {
 
 // TestFollowFromTheStart: what came before a command became a task can be read by offset, as long as all of it is there.
 func TestFollowFromTheStart(t *testing.T) {
-	for said, want := range map[string]string{"": "two\n", "one\n": "one\ntwo\n", strings.Repeat("x", 99) + "\n": "two\n"} {
+	for said, want := range map[string]string{"": "two\n", "one\n": "one\ntwo\n", strings.Repeat("x", 99) +
+		"\n": "two\n"} {
 		c := NewCollector(Limits{Head: 10, Tail: 20, SpillMax: 100}, nil)
 		c.Write([]byte(said))
 		soFar, offset := c.Follow(1000)

@@ -102,7 +102,8 @@ func (s *shell) pollWait(most time.Duration) (heard bool) {
 		return false
 	}
 	defer attended.Store(false)
-	fds := []unix.PollFd{{Fd: int32(s.rawPipe.script), Events: unix.POLLIN}, {Fd: int32(s.rawPipe.pipe), Events: unix.POLLIN}}
+	fds := []unix.PollFd{{Fd: int32(s.rawPipe.script), Events: unix.POLLIN},
+		{Fd: int32(s.rawPipe.pipe), Events: unix.POLLIN}}
 	begun := time.Now()
 	for left := min(most, attendMax); left > 0; left = min(most, attendMax) - time.Since(begun) {
 		patience := unix.NsecToTimespec(int64(left))

@@ -37,7 +37,8 @@ func TestFewDescriptors(t *testing.T) {
 			got, err := r.Run(t.Context(), Command{Text: test.text, Dir: "/"})
 			switch {
 			case test.dir == "":
-				if err == nil && (got.Text != "" || got.ExitCode == 0) || err != nil && !strings.Contains(err.Error(), test.want) {
+				if err == nil && (got.Text != "" || got.ExitCode == 0) || err != nil &&
+					!strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %+v, %v; want an error with %q", got, err, test.want)
 				}
 			case err != nil || got.Text != test.want || got.Dir != test.dir:

@@ -21,7 +21,8 @@ import (
 )
 
 // ignore are the fields that differ from run to run, and what the text is made of.
-var ignore = cmp.Options{cmpopts.IgnoreFields(Result{}, "Duration"), cmpopts.IgnoreFields(Shown{}, "Bytes", "Lines"), cmpopts.IgnoreUnexported(Shown{})}
+var ignore = cmp.Options{cmpopts.IgnoreFields(Result{}, "Duration"), cmpopts.IgnoreFields(Shown{}, "Bytes", "Lines"),
+	cmpopts.IgnoreUnexported(Shown{})}
 
 // said is an output that is shown whole.
 func said(text string) Shown { return Shown{Text: text} }
@@ -263,7 +264,8 @@ func TestDirectories(t *testing.T) {
 	if err := os.Mkdir(shut, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := r.Run(t.Context(), Command{Text: "echo ran", Dir: shut}); err == nil || !strings.Contains(err.Error(), "Permission denied") {
+	if res, err := r.Run(t.Context(), Command{Text: "echo ran", Dir: shut}); err == nil ||
+		!strings.Contains(err.Error(), "Permission denied") {
 		t.Errorf("directory without x: got %+v, %v", res, err)
 	}
 }
@@ -310,7 +312,8 @@ func TestNothingLost(t *testing.T) {
 
 func TestMissingBash(t *testing.T) {
 	r := newRunner(t, Config{Bash: "/no/bash"})
-	if _, err := r.Run(t.Context(), Command{Text: "true", Dir: "/"}); err == nil || !strings.Contains(err.Error(), "/no/bash") {
+	if _, err := r.Run(t.Context(), Command{Text: "true", Dir: "/"}); err == nil ||
+		!strings.Contains(err.Error(), "/no/bash") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -60,7 +60,8 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	defer null.Close()
-	s := &shell{hosts: sandbox.NewHostGate(), out: NewCollector(cfg.Limits, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{}), pipe: &outputReader{}}
+	s := &shell{hosts: sandbox.NewHostGate(), out: NewCollector(cfg.Limits, cfg.Spill), buf: make([]byte, readMin),
+		eof: make(chan struct{}), pipe: &outputReader{}}
 	script, out, err := s.open()
 	if err != nil {
 		s.close()

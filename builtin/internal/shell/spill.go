@@ -56,7 +56,8 @@ func (s *spill) cut() {
 		return
 	}
 	s.full = true
-	if _, err := fmt.Fprintf(s.w, "\n… the output went on; only its first %s bytes are kept …\n", grouped(s.max-s.left)); err != nil {
+	if _, err := fmt.Fprintf(s.w, "\n… the output went on; only its first %s bytes are kept …\n",
+		grouped(s.max-s.left)); err != nil {
 		s.fail(err)
 	}
 }

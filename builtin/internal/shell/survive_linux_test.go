@@ -45,7 +45,8 @@ func TestNothingSurvives(t *testing.T) {
 				c.Output = func(string) { cancel() }
 			}
 			res, err := r.Run(ctx, c)
-			for err == nil && test.timeout < time.Minute && !strings.Contains(res.Text, "ready") && c.Timeout < 10*time.Minute {
+			for err == nil && test.timeout < time.Minute && !strings.Contains(res.Text, "ready") &&
+				c.Timeout < 10*time.Minute {
 				checkGone(t, tag) // a machine under load takes longer to start it all
 				c.Timeout *= 2
 				res, err = r.Run(ctx, c)
@@ -233,7 +234,8 @@ func TestWarmShellsTakeNoOrders(t *testing.T) {
 	r.mu.Unlock()
 	text := `for p in ` + strings.Join(waiting, " ") + `; do [ $p != /proc/$$ ] && { echo found; printf %s '` + order + `' > $p/fd/3; }; done 2>/dev/null
 		for i in {1..50}; do grep -lz '^` + tag + `$' /proc/[0-9]*/cmdline && break; done 2>/dev/null`
-	if got := run(t, r, Command{Text: text}); !strings.HasPrefix(got.Text, "found\n") || strings.Contains(got.Text, "cmdline") {
+	if got := run(t, r, Command{Text: text}); !strings.HasPrefix(got.Text, "found\n") ||
+		strings.Contains(got.Text, "cmdline") {
 		t.Errorf("got %+v", got)
 	}
 	checkGone(t, tag)

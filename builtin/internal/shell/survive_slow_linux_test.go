@@ -15,7 +15,8 @@ func TestNothingLeaks(t *testing.T) {
 		t.Skip("slow")
 	}
 	// A short grace: bash loses a SIGTERM that arrives between fork and exec.
-	r := newRunner(t, Config{InheritPath: true, Spill: spillTo(t), Limits: Limits{Head: 10, Tail: 10}, Grace: 20 * time.Millisecond})
+	r := newRunner(t, Config{InheritPath: true, Spill: spillTo(t), Limits: Limits{Head: 10, Tail: 10},
+		Grace: 20 * time.Millisecond})
 	count := func() int {
 		awaitWarm(t, r)
 		names, err := os.ReadDir("/proc/self/fd")

@@ -19,7 +19,8 @@ func TestLoad(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file, []byte("---\nname: "+name+"\ndescription: d\n"+members+"---\nText.\n"), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte("---\nname: "+name+"\ndescription: d\n"+members+"---\nText.\n"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -30,11 +31,13 @@ func TestLoad(t *testing.T) {
 		t.Skip(err)
 	}
 	all, wrong := Load([]Source{{Prefix: "user", Dir: dir}}, func(string) bool { return true })
-	if len(all) != 1 || all[0].Path != "user/good" || string(all[0].Members) != `{"description":"d","metadata":{"stars":"*","version":1},"name":"good"}` {
+	if len(all) != 1 || all[0].Path != "user/good" ||
+		string(all[0].Members) != `{"description":"d","metadata":{"stars":"*","version":1},"name":"good"}` {
 		t.Errorf("loaded: %+v", all)
 	}
 	for name, says := range map[string]string{"linked": "symbolic link", "number": "NaN", "alias": "alias"} {
-		if wrong == nil || !strings.Contains(wrong.Error(), filepath.Join(dir, name)+": the skill is left out: ") || !strings.Contains(wrong.Error(), says) {
+		if wrong == nil || !strings.Contains(wrong.Error(), filepath.Join(dir, name)+": the skill is left out: ") ||
+			!strings.Contains(wrong.Error(), says) {
 			t.Errorf("%s: %v", name, wrong)
 		}
 	}

@@ -108,7 +108,8 @@ const lineQuiet = 250 * time.Millisecond
 
 // wait waits until look returns true, the task has ended, or the time is over. It calls look again when the channel is
 // closed that look has returned, once after the end of the task, and with quiet if again has passed without either.
-func (t *Task) wait(ctx context.Context, limit time.Duration, look func(quiet bool) (stop bool, more <-chan struct{}, again time.Duration)) error {
+func (t *Task) wait(ctx context.Context, limit time.Duration, look func(quiet bool) (stop bool, more <-chan struct{},
+	again time.Duration)) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for quiet := false; ; {

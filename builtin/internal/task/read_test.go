@@ -149,17 +149,20 @@ func TestReadUntil(t *testing.T) {
 			}
 		}()
 		c, err := one.Read(t.Context(), until(step.until))
-		if err != nil || c.Text != step.text || c.Done != step.done || c.Matched != step.matched || step.matched && c.More {
+		if err != nil || c.Text != step.text || c.Done != step.done || c.Matched != step.matched ||
+			step.matched && c.More {
 			t.Errorf("%d: %+v, %v", i, c, err)
 		}
 	}
 	// In the past, from the beginning: the rest comes next.
 	past := until("two")
 	past.Offset = new(int64)
-	if c, err := one.Read(t.Context(), past); err != nil || c.Text != "one\ntwo\n" || !c.More || !c.Done || c.Next != 8 {
+	if c, err := one.Read(t.Context(), past); err != nil || c.Text != "one\ntwo\n" || !c.More || !c.Done ||
+		c.Next != 8 {
 		t.Errorf("in the past: %+v, %v", c, err)
 	}
-	if c, err := one.Read(t.Context(), Reading{Scope: "s"}); err != nil || c.Text != "split\n100%\nmore\nend" || c.More {
+	if c, err := one.Read(t.Context(), Reading{Scope: "s"}); err != nil ||
+		c.Text != "split\n100%\nmore\nend" || c.More {
 		t.Errorf("the rest: %+v, %v", c, err)
 	}
 }
@@ -200,7 +203,8 @@ func TestReadTogether(t *testing.T) {
 			r.Offset = new(int64)
 			c, err := one.Read(t.Context(), r)
 			stopped := want == ""
-			if err != nil || c.Matched == stopped || !stopped && c.Text != want || stopped && c.Cause != errStopped.Error() {
+			if err != nil || c.Matched == stopped || !stopped && c.Text != want || stopped &&
+				c.Cause != errStopped.Error() {
 				t.Errorf("for %q: %+v, %v", want, c, err)
 			}
 			if want == "one\ntwo\n" {

@@ -107,7 +107,8 @@ func TestTaskFlood(t *testing.T) {
 		t.Errorf("got %+v, %v", c, err)
 	}
 	n := len(c.Text)
-	if c.Offset <= maxOutput-logSize || n > logSize || !strings.HasPrefix(c.Text, "y\n") || c.Next != c.Offset+int64(n) {
+	if c.Offset <= maxOutput-logSize || n > logSize || !strings.HasPrefix(c.Text, "y\n") ||
+		c.Next != c.Offset+int64(n) {
 		t.Errorf("the kept end: offset %d, %d bytes, next %d", c.Offset, n, c.Next)
 	}
 }
@@ -272,7 +273,8 @@ const modelLimit = 4
 
 func (m *model) reserve(t *rapid.T) {
 	principals := rapid.SampledFrom([]string{me, other, "c"})
-	spec := Spec{Kind: rapid.SampledFrom(m.kinds).Draw(t, "kind"), Principal: principals.Draw(t, "principal"), Limit: modelLimit}
+	spec := Spec{Kind: rapid.SampledFrom(m.kinds).Draw(t, "kind"), Principal: principals.Draw(t, "principal"),
+		Limit: modelLimit}
 	mine := func(one *modelled) bool { return one.Principal == spec.Principal }
 	kin := func(one *modelled) bool { return one.Kind == spec.Kind }
 	ofCaller, ofHost := m.count("", func(one *modelled) bool { return kin(one) && mine(one) }), m.count("", kin)

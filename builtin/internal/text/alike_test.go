@@ -54,7 +54,8 @@ func TestNotSeen(t *testing.T) {
 func TestNotSeenAnywhere(t *testing.T) {
 	odd := []rune("\u200b\u200d\ufeff\u00ad\u2060\u202e\ufe0f\u180e\U000e0041\x02")
 	rapid.Check(t, func(t *rapid.T) {
-		lines := rapid.SliceOfN(rapid.StringMatching(`[ \t]{0,4}[a-c(){}=é한]{1,12}( [a-c]{1,5}){0,3}`), 1, 5).Draw(t, "lines")
+		lines := rapid.SliceOfN(rapid.StringMatching(`[ \t]{0,4}[a-c(){}=é한]{1,12}( [a-c]{1,5}){0,3}`), 1,
+			5).Draw(t, "lines")
 		file := strings.Join(lines, "\n") + "\n"
 		runes := []rune(file)
 		at := rapid.IntRange(0, len(runes)-1).Draw(t, "at")

@@ -138,7 +138,8 @@ func fromBOM(raw []byte) *charset {
 	if len(raw) < 2 || raw[0] != 0 && raw[0] < 0xef {
 		return nil // as nearly every file begins: nothing is made to be compared with it
 	}
-	for _, cs := range []*charset{utf8Charset(), utf32Charset(false), utf32Charset(true), utf16Charset(false), utf16Charset(true)} {
+	for _, cs := range []*charset{utf8Charset(), utf32Charset(false), utf32Charset(true), utf16Charset(false),
+		utf16Charset(true)} {
 		if bytes.HasPrefix(raw, []byte(cs.bom)) {
 			return cs
 		}
@@ -240,7 +241,8 @@ func utf32ByUnits(raw []byte) *charset {
 		if big {
 			unit = binary.BigEndian.Uint32(head[i:])
 		}
-		if r := rune(unit); unit > unicode.MaxRune || r == utf8.RuneError || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
+		if r := rune(unit); unit > unicode.MaxRune || r == utf8.RuneError || !unicode.IsPrint(r) &&
+			!unicode.IsSpace(r) {
 			return nil
 		}
 	}

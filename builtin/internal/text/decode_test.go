@@ -28,7 +28,8 @@ func encoded(tb testing.TB, name, s string) []byte {
 }
 
 func allCharsets() []*charset {
-	all := []*charset{utf8Charset(), utf16Charset(false), utf16Charset(true), utf32Charset(false), utf32Charset(true), latin1()}
+	all := []*charset{utf8Charset(), utf16Charset(false), utf16Charset(true), utf32Charset(false),
+		utf32Charset(true), latin1()}
 	for _, name := range []string{"gbk", "big5", "shift_jis", "euc-jp", "euc-kr", "koi8-r", "ibm866", "tis-620",
 		"windows-1250", "iso-8859-2", "windows-1251", "windows-1252", "windows-1253", "windows-1254", "windows-1255", "windows-1256", "windows-1257", "iso-8859-5"} {
 		all = append(all, legacy(name)...)
@@ -92,7 +93,8 @@ func TestDecode(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Decode(tt.raw)
 			if got.charset.name != tt.charset || got.bom > 0 != tt.bom || got.String() != tt.want {
-				t.Errorf("got %s, mark %v, %q\nwant %s, mark %v, %q", got.charset.name, got.bom > 0, got.String(), tt.charset, tt.bom, tt.want)
+				t.Errorf("got %s, mark %v, %q\nwant %s, mark %v, %q", got.charset.name, got.bom > 0, got.String(),
+					tt.charset, tt.bom, tt.want)
 			}
 			if IsBinary(tt.raw) {
 				t.Error("taken for binary")
@@ -118,7 +120,8 @@ func TestDecodeAs(t *testing.T) {
 		{"ASCII", "a", "koi8-r", "koi8-r", "a"},
 	} {
 		got := DecodeAs([]byte(tt.raw), tt.known)
-		if got == nil || tt.want != "" && (got.Charset() != tt.want || got.String() != tt.str) || got.Charset() == "gbk" {
+		if got == nil || tt.want != "" && (got.Charset() != tt.want || got.String() != tt.str) ||
+			got.Charset() == "gbk" {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
@@ -143,7 +146,8 @@ func TestKnownCharsetOfPage(t *testing.T) {
 		if err != nil || page.Charset != "windows-1252" || page.Lines[0].Text != "Ã©" {
 			t.Errorf("%s: %+v, %v", name, page, err)
 		}
-		if shown, page := NumberPage([]byte(raw), o, 2000); page.Charset != "windows-1252" || !strings.Contains(shown, "→Ã©\n") {
+		if shown, page := NumberPage([]byte(raw), o, 2000); page.Charset != "windows-1252" ||
+			!strings.Contains(shown, "→Ã©\n") {
 			t.Errorf("%s in memory: %+v, %q", name, page, shown)
 		}
 	}

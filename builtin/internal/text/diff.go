@@ -112,7 +112,8 @@ func (w *diffWriter) diff(name string, above int, old, new string, context int) 
 	w.line("--- ", Name(name))
 	w.line("+++ ", Name(name))
 	for _, h := range hunks(oldMid, newMid, context) {
-		w.line("@@ ", "-"+hunkRange(h.LineNoX+first, h.EndLineNoX-h.LineNoX)+" +"+hunkRange(h.LineNoY+first, h.EndLineNoY-h.LineNoY)+" @@")
+		w.line("@@ ", "-"+hunkRange(h.LineNoX+first, h.EndLineNoX-h.LineNoX)+" +"+
+			hunkRange(h.LineNoY+first, h.EndLineNoY-h.LineNoY)+" @@")
 		w.edits(h.Edits)
 	}
 	if w.omitted > 0 {
@@ -152,7 +153,8 @@ func replaced(old, new string, context int) (h textdiff.Hunk[string], ok bool) {
 	if len(gone) == 0 || len(came) == 0 || slices.ContainsFunc(gone, func(l string) bool { return slices.Contains(came, l) }) {
 		return h, false
 	}
-	if above > 0 && (a[above-1] == gone[len(gone)-1] || a[above-1] == came[len(came)-1]) || below > 0 && (rest[0] == gone[0] || rest[0] == came[0]) {
+	if above > 0 && (a[above-1] == gone[len(gone)-1] || a[above-1] == came[len(came)-1]) || below > 0 &&
+		(rest[0] == gone[0] || rest[0] == came[0]) {
 		return h, false
 	}
 	from, until := max(0, above-context), min(below, context)

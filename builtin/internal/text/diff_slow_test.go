@@ -31,7 +31,8 @@ func TestReplacedIsTheSearchsHunk(t *testing.T) {
 		around := text(r.IntN(12), kinds)
 		at := r.IntN(len(around) + 1)
 		put := func(lines []string) string {
-			return strings.TrimSuffix(strings.Join(slices.Concat(around[:at], lines, around[at:]), ""), strings.Repeat("\n", r.IntN(2)))
+			return strings.TrimSuffix(strings.Join(slices.Concat(around[:at], lines, around[at:]), ""),
+				strings.Repeat("\n", r.IntN(2)))
 		}
 		old, new, context := put(text(r.IntN(4), kinds)), put(text(r.IntN(4), kinds)), r.IntN(4)
 		h, ok := replaced(old, new, context)

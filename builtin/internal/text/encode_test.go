@@ -26,7 +26,8 @@ func TestEncode(t *testing.T) {
 		{"GBK", string(encoded(t, "gbk", chinese)), "加法\n", string(encoded(t, "gbk", "加法\n")), []string{"kept the encoding of the file (gbk)"}},
 		{"GBK, ASCII content", string(encoded(t, "gbk", chinese)), "x\n", "x\n", nil},
 		{"UTF-16", "\xff\xfea\x00\r\x00\n\x00", "é\n", "\xff\xfe\xe9\x00\r\x00\n\x00",
-			[]string{"kept the line endings of the file (CRLF)", "kept the encoding of the file (utf-16le)", "kept the byte order mark of the file"}},
+			[]string{"kept the line endings of the file (CRLF)", "kept the encoding of the file (utf-16le)",
+				"kept the byte order mark of the file"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -42,7 +43,8 @@ func TestEncode(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := Encode(Decode(encoded(t, "gbk", chinese)), "ok 😀"); err == nil || !strings.Contains(err.Error(), "gbk, which has no character '😀'") {
+	if _, _, err := Encode(Decode(encoded(t, "gbk", chinese)), "ok 😀"); err == nil ||
+		!strings.Contains(err.Error(), "gbk, which has no character '😀'") {
 		t.Errorf("error %v", err)
 	}
 	if got, notes, err := Encode(nil, "é\r\n"); string(got) != "é\r\n" || notes != nil || err != nil {

@@ -108,7 +108,8 @@ func diagnose(t *Text, old string) *NotFoundError {
 	if score < minSimilarity {
 		return e
 	}
-	if e.Reason = reason(want, have[best:min(len(have), best+len(want))]); e.Reason == "" && best+len(want) > len(have) {
+	if e.Reason = reason(want, have[best:min(len(have), best+len(want))]); e.Reason == "" &&
+		best+len(want) > len(have) {
 		e.Reason = "the file ends before old_string does"
 	}
 	e.show(compareRegion(want, have, best))

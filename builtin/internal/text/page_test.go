@@ -33,7 +33,8 @@ func TestReadPage(t *testing.T) {
 		{"only a newline", "\n", PageOptions{}, Page{Lines: []Line{{}}, First: 1, End: 1, Total: 1, Exact: true, Charset: "utf-8", EOL: LF}},
 		{"no final newline", "a\nb", PageOptions{}, Page{Lines: []Line{{Text: "a"}, {Text: "b"}}, First: 1, End: 3, Total: 2, Exact: true, Charset: "utf-8", EOL: LF}},
 		{"middle", numbered(10), PageOptions{Offset: 4, Limit: 2},
-			Page{Lines: []Line{{Text: "line 4"}, {Text: "line 5"}}, First: 4, Start: 21, End: 35, More: true, Next: 6, Total: 10, Exact: true, Charset: "utf-8", EOL: LF}},
+			Page{Lines: []Line{{Text: "line 4"}, {Text: "line 5"}}, First: 4, Start: 21, End: 35, More: true, Next: 6,
+				Total: 10, Exact: true, Charset: "utf-8", EOL: LF}},
 		{"behind the end", numbered(10), PageOptions{Offset: 11}, Page{First: 11, Start: 71, End: 71, Total: 10, Exact: true, Charset: "utf-8"}},
 		{"far behind the end", "a\nb", PageOptions{Offset: 1000}, Page{First: 1000, Start: 3, End: 3, Total: 2, Exact: true, Charset: "utf-8"}},
 		{"CRLF", crlf, PageOptions{Limit: 1}, Page{Lines: []Line{{Text: "line 1"}}, First: 1, End: 8, More: true, Next: 2, Total: 3, Exact: true, Charset: "utf-8", EOL: CRLF}},
@@ -43,7 +44,8 @@ func TestReadPage(t *testing.T) {
 		{"long line", "aé" + strings.Repeat("ü", 50) + "\nb\n", PageOptions{LineBytes: 4}, Page{Lines: []Line{{Text: "aé", Hidden: 50}, {Text: "b"}}, First: 1, End: 106, Total: 2, Exact: true, Charset: "utf-8", EOL: LF}},
 		{"mark", "\xef\xbb\xbfa\n", PageOptions{}, Page{Lines: []Line{{Text: "a"}}, First: 1, Start: 3, End: 5, Total: 1, Exact: true, Charset: "utf-8", BOM: true, EOL: LF}},
 		{"UTF-16", "\xff\xfe" + string(encoded(t, "utf-16le", "Ċa\r\nĊb\r\n")), PageOptions{Offset: 2}, // U+010A has a byte 0A
-			Page{Lines: []Line{{Text: "Ċb"}}, First: 2, Start: 10, End: 18, Total: 2, Exact: true, Charset: "utf-16le", BOM: true, EOL: CRLF}},
+			Page{Lines: []Line{{Text: "Ċb"}}, First: 2, Start: 10, End: 18, Total: 2, Exact: true, Charset: "utf-16le",
+				BOM: true, EOL: CRLF}},
 		{"GBK", string(encoded(t, "gbk", chinese)), PageOptions{Limit: 1}, Page{Lines: lines(chinese)[:1], First: 1, End: 52, More: true, Next: 2, Total: 2, Exact: true, Charset: "gbk", EOL: LF}},
 		{"damaged UTF-8", russian + "\xff\n", PageOptions{Offset: 3}, Page{Lines: []Line{{Text: "\xff"}}, First: 3, Start: int64(len(russian)), End: int64(len(russian)) + 2, Total: 3, Exact: true, Charset: "utf-8", EOL: LF, Invalid: 1}},
 	}
@@ -92,15 +94,18 @@ func TestReadPageLegacyBehindTheHead(t *testing.T) {
 // What is in memory is judged as a whole: a page may hold too little to tell.
 func TestPageOfLegacyBehindTheHead(t *testing.T) {
 	number := "no. " + string(encoded(t, "windows-1251", "№")) + "1\n"
-	raw := strings.Repeat("plain\n", readLen/6) + number + strings.Repeat("plain\n", 1000) + string(encoded(t, "windows-1251", russian))
+	raw := strings.Repeat("plain\n", readLen/6) + number + strings.Repeat("plain\n",
+		1000) + string(encoded(t, "windows-1251", russian))
 	p := pageOf([]byte(raw), PageOptions{Offset: readLen/6 + 1, Limit: 1})
-	if whole := Decode([]byte(raw)); p.Charset != "windows-1251" || whole.Charset() != p.Charset || p.Lines[0].Text != "no. №1" {
+	if whole := Decode([]byte(raw)); p.Charset != "windows-1251" || whole.Charset() != p.Charset ||
+		p.Lines[0].Text != "no. №1" {
 		t.Errorf("shown in %s, edited in %s: %+v", p.Charset, whole.Charset(), p.Lines)
 	}
 }
 
 func TestReadPageError(t *testing.T) {
-	if _, err := ReadPage(io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(os.ErrPermission)), PageOptions{}); err == nil {
+	if _, err := ReadPage(io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(os.ErrPermission)),
+		PageOptions{}); err == nil {
 		t.Error("no error")
 	}
 }
@@ -136,7 +141,8 @@ func FuzzReadPage(f *testing.F) {
 		}
 		want := lines(text.String())
 		if got.Charset != text.charset.name || !got.Exact || got.Total != len(want) {
-			t.Fatalf("%s, %d lines (exact: %v), want %s, %d", got.Charset, got.Total, got.Exact, text.charset.name, len(want))
+			t.Fatalf("%s, %d lines (exact: %v), want %s, %d", got.Charset, got.Total, got.Exact,
+				text.charset.name, len(want))
 		}
 		if got.More != (len(got.Lines) > 0 && got.First+len(got.Lines)-1 < len(want)) {
 			t.Fatalf("more: %v after %d of %d", got.More, got.First+len(got.Lines)-1, len(want))

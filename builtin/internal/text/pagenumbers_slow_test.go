@@ -39,7 +39,8 @@ func TestPageBound(t *testing.T) {
 		t.Skip("slow")
 	}
 	const clip = 2000
-	pieces := []string{"", "x", "}\t", "ä", "→", "😀", "\xff", strings.Repeat("x", clip+1), strings.Repeat("ä", clip+1), strings.Repeat("😀", clip), strings.Repeat("😀", clip+9), strings.Repeat("\xff", 9000)}
+	pieces := []string{"", "x", "}\t", "ä", "→", "😀", "\xff", strings.Repeat("x", clip+1), strings.Repeat("ä", clip+1),
+		strings.Repeat("😀", clip), strings.Repeat("😀", clip+9), strings.Repeat("\xff", 9000)}
 	r := rand.New(rand.NewPCG(1, 2))
 	for round := range 300 {
 		var raw strings.Builder
@@ -48,7 +49,8 @@ func TestPageBound(t *testing.T) {
 			raw.WriteString(few[r.IntN(len(few))])
 			raw.WriteString([]string{"\n", "\n", "\r\n", "\r"}[r.IntN(4)])
 		}
-		o := PageOptions{Offset: r.IntN(3), Limit: []int{0, 1, 5, 1 << 30}[r.IntN(4)], MaxBytes: []int{0, 100, 5000, 200_000}[r.IntN(4)]}
+		o := PageOptions{Offset: r.IntN(3), Limit: []int{0, 1, 5, 1 << 30}[r.IntN(4)],
+			MaxBytes: []int{0, 100, 5000, 200_000}[r.IntN(4)]}
 		contents := [][]byte{[]byte(raw.String()), encoded(t, "utf-16le", strings.ToValidUTF8(raw.String(), "?"))}
 		if round%50 == 0 {
 			contents, o.Offset = [][]byte{[]byte(strings.Repeat("\n", lastPadded-5) + raw.String())}, lastPadded-10

@@ -32,7 +32,8 @@ func TestPageOfShortLines(t *testing.T) {
 		raw := strings.Repeat(line, 150_000)
 		o := PageOptions{Limit: 1_000_000, MaxBytes: 20_000}
 		samePage(t, raw, o, 2000)
-		if shown, page := NumberPage([]byte(raw), o, 2000); len(shown) > o.MaxBytes || len(shown) < o.MaxBytes*9/10 || !page.More {
+		if shown, page := NumberPage([]byte(raw), o, 2000); len(shown) > o.MaxBytes || len(shown) < o.MaxBytes*9/10 ||
+			!page.More {
 			t.Errorf("%q: %d bytes are shown of a page of %d", line, len(shown), o.MaxBytes)
 		}
 		o = PageOptions{Limit: 1_000_000}

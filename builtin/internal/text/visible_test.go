@@ -58,10 +58,12 @@ func TestVisible(t *testing.T) {
 // TestVisibleAll: no character that programs ignore is left between letters.
 func TestVisibleAll(t *testing.T) {
 	for r := rune(0x80); r <= unicode.MaxRune; r++ {
-		ignored := unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
+		ignored := unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point,
+			unicode.Variation_Selector) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 		if got, _ := Visible("a" + string(r) + "b"); ignored && strings.ContainsRune(got, r) {
 			t.Errorf("%U is left", r)
-		} else if !ignored && !strings.ContainsRune(got, r) && !isInvisible(r) && !isLineBreak(r) && (r < 0xd800 || r > 0xdfff) {
+		} else if !ignored && !strings.ContainsRune(got, r) && !isInvisible(r) && !isLineBreak(r) &&
+			(r < 0xd800 || r > 0xdfff) {
 			t.Errorf("%U is taken out", r)
 		}
 	}

@@ -12,9 +12,11 @@ import (
 // page200 is a page of 200 KB as documentation has it.
 func page200() []byte {
 	var b strings.Builder
-	b.WriteString("<!doctype html><title>Reference</title><nav>" + strings.Repeat("<a href=/x>entry of the menu</a> ", 300) + "</nav><main><h1>Reference</h1>")
+	b.WriteString("<!doctype html><title>Reference</title><nav>" +
+		strings.Repeat("<a href=/x>entry of the menu</a> ", 300) + "</nav><main><h1>Reference</h1>")
 	for i := 0; b.Len() < 190_000; i++ {
-		b.WriteString("<h2 id=s" + strings.Repeat("a", i%5) + ">Section</h2><p>Some text with <code>code</code>, <a href='/link'>a link</a> and <b>bold</b> words, as there are in most pages.</p>" +
+		b.WriteString("<h2 id=s" + strings.Repeat("a", i%5) +
+			">Section</h2><p>Some text with <code>code</code>, <a href='/link'>a link</a> and <b>bold</b> words, as there are in most pages.</p>" +
 			"<ul><li>one</li><li>two</li></ul><pre class=language-go><code>x := f(1)\n</code></pre><table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>")
 	}
 	return []byte(b.String() + "</main><footer>imprint</footer>")
@@ -104,7 +106,8 @@ func TestCorpus(t *testing.T) {
 			t.Logf("%s: precision %.2f, recall %.2f", filepath.Base(filepath.Dir(name)), p, r)
 		}
 	}
-	t.Logf("%d pages: precision %.3f, recall %.3f", len(pages), precision/float64(len(pages)), recall/float64(len(pages)))
+	t.Logf("%d pages: precision %.3f, recall %.3f", len(pages), precision/float64(len(pages)),
+		recall/float64(len(pages)))
 }
 
 // bag counts the words of a text, without links' addresses.

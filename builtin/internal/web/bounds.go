@@ -43,7 +43,8 @@ type metered struct {
 
 func newMetered(source string) *metered {
 	// Each paragraph of 4 bytes allocates 56 bytes for an open attribute of 3 bytes: 56/(3*4) < 5.
-	m := &metered{strings.NewReader(source), maxPiece / (5*len(source) + 1), []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}, 0}
+	m := &metered{strings.NewReader(source), maxPiece / (5*len(source) + 1),
+		[]metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}, 0}
 	m.piece = max(m.piece, 16)
 	m.limit = m.allocated() + maxParsed
 	return m

@@ -114,7 +114,8 @@ func (r *Response) document(raw bool, fragment string) (*Document, error) {
 	d.Text = ownMarks.Replace(decode(r.Body, params["charset"]))
 	head := strings.ToLower(strings.TrimSpace(d.Text[:min(len(d.Text), 4096)]))
 	switch {
-	case looksLikeHTML(head), isHTMLType(d.Type) && strings.HasPrefix(head, "<"), isHTMLType(d.Type) && strings.Contains(d.Text, "</"):
+	case looksLikeHTML(head), isHTMLType(d.Type) && strings.HasPrefix(head, "<"), isHTMLType(d.Type) &&
+		strings.Contains(d.Text, "</"):
 		if !isHTMLType(d.Type) {
 			d.Type = "text/html"
 		}
@@ -131,7 +132,8 @@ func (r *Response) document(raw bool, fragment string) (*Document, error) {
 }
 
 func isTextType(t string) bool {
-	return strings.HasPrefix(t, "text/") || strings.HasSuffix(t, "+xml") || strings.HasSuffix(t, "json") || strings.HasSuffix(t, "/xml")
+	return strings.HasPrefix(t, "text/") || strings.HasSuffix(t, "+xml") || strings.HasSuffix(t, "json") ||
+		strings.HasSuffix(t, "/xml")
 }
 
 func isHTMLType(t string) bool { return t == "text/html" || t == "application/xhtml+xml" }
@@ -155,7 +157,8 @@ func looksLikeHTML(head string) bool {
 func (d *Document) indentJSON() {
 	trimmed := strings.TrimSpace(d.Text)
 	var out bytes.Buffer
-	if !strings.Contains(trimmed, "\n") && indentSize(trimmed) <= maxGrowth*len(trimmed)+growthRoom && json.Indent(&out, []byte(trimmed), "", "  ") == nil {
+	if !strings.Contains(trimmed, "\n") && indentSize(trimmed) <= maxGrowth*len(trimmed)+growthRoom &&
+		json.Indent(&out, []byte(trimmed), "", "  ") == nil {
 		d.Text = out.String()
 	}
 }
@@ -172,9 +175,11 @@ func decode(body []byte, charset string) string {
 		charset = string(m[1]) + string(m[2])
 	}
 	escapes := bytes.IndexByte(head, 0x1b) >= 0 // ISO-2022 looks like ASCII
-	marked := bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) || bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff"))
+	marked := bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) || bytes.HasPrefix(body, []byte("\xff\xfe")) ||
+		bytes.HasPrefix(body, []byte("\xfe\xff"))
 	if enc, err := htmlindex.Get(strings.TrimSpace(charset)); err == nil && !marked && (escapes || !utf8.Valid(body)) {
-		if plain, err := enc.NewDecoder().Bytes(body); err == nil && bytes.Count(plain, []byte("\uFFFD")) <= len(plain)/1000 {
+		if plain, err := enc.NewDecoder().Bytes(body); err == nil &&
+			bytes.Count(plain, []byte("\uFFFD")) <= len(plain)/1000 {
 			return string(plain)
 		}
 	}

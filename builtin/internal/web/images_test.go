@@ -117,7 +117,8 @@ func TestPageCode(t *testing.T) {
 		if c[1] != "" && d.Text != c[1] {
 			t.Errorf("%s: %q", kind, d.Text)
 		}
-		for _, want := range []string{"`![alt](https://host/a.png)`", "![logo](https://host/b.png)\n<img src=\"c.png\">\n```"} {
+		for _, want := range []string{"`![alt](https://host/a.png)`",
+			"![logo](https://host/b.png)\n<img src=\"c.png\">\n```"} {
 			if c[1] == "" && !strings.Contains(d.Text, want) {
 				t.Errorf("%s: %q is not in\n%s", kind, want, d.Text)
 			}

@@ -20,14 +20,16 @@ const (
 )
 
 // embedding are the elements that show another document, and the attributes with its address.
-var embedding = map[string]string{"iframe": "src", "object": "data", "embed": "src", "video": "src", "audio": "src", "source": "src"}
+var embedding = map[string]string{"iframe": "src", "object": "data", "embed": "src", "video": "src", "audio": "src",
+	"source": "src"}
 
 // refreshTarget matches the content of a meta element that refreshes the page, up to the address.
 var refreshTarget = regexp.MustCompile(`(?i)^\s*(?:[0-9.]+\s*[;,\s]\s*(?:url\s*=\s*)?|url\s*=\s*)["']?\s*([^"'\s]+)`)
 
 // scriptTarget matches the part of a script that opens another address.
 var scriptTarget = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:\blocation(?:\.href)?\s*=\s*|\blocation\.(?:replace|assign)\(\s*)["'` + "`" + `]([^"'` + "`" + `\s]{1,1000})["'` + "`" + `]`)
+	return regexp.MustCompile(`(?:\blocation(?:\.href)?\s*=\s*|\blocation\.(?:replace|assign)\(\s*)["'` + "`" +
+		`]([^"'` + "`" + `\s]{1,1000})["'` + "`" + `]`)
 })
 
 // findLeads collects the addresses that the page leads to: by a refresh, by elements that embed a document, and by
@@ -42,7 +44,8 @@ func (p *page) findLeads() {
 			}
 		case n.Data == "iframe" && hasAttr(n, "srcdoc"):
 			if text := tokenText(attr(n, "srcdoc")); strings.TrimSpace(text) != "" {
-				p.leads = append(p.leads, "Shown by the element iframe: "+cutText(strings.Join(strings.Fields(text), " "), maxOwnText))
+				p.leads = append(p.leads, "Shown by the element iframe: "+
+					cutText(strings.Join(strings.Fields(text), " "), maxOwnText))
 			}
 		case embedding[n.Data] != "":
 			p.addLead("Shown by the element "+n.Data+":", attr(n, embedding[n.Data]))
@@ -68,7 +71,8 @@ var pictures = []string{".apng", ".avif", ".bmp", ".gif", ".ico", ".jpeg", ".jpg
 // or is the page itself.
 func (p *page) lead(what, address string) string {
 	u, err := p.base.Parse(strings.TrimSpace(address))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || slices.Contains(pictures, strings.ToLower(path.Ext(u.Path))) {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" ||
+		slices.Contains(pictures, strings.ToLower(path.Ext(u.Path))) {
 		return ""
 	}
 	if whole := withoutFragment(u); whole != withoutFragment(p.at) {

@@ -75,7 +75,8 @@ func TestCodeTables(t *testing.T) {
 			`<td class="hljs-ln-code">aaa = 1 | 2</td></tr><tr><td data-line-number="2"></td><td class="hljs-ln-code">  bbb = &lt;2&gt;</td></tr></table></code></pre>`,
 	} {
 		d, err := answer(t, "text/html", []byte("<html><body><p>Before.</p>"+page+"<p>After.</p></body></html>")).Document(false, "")
-		if err != nil || !strings.Contains(d.Text, want) || strings.Contains(d.Text, "|--") || !strings.Contains(d.Text, "After.") {
+		if err != nil || !strings.Contains(d.Text, want) || strings.Contains(d.Text, "|--") ||
+			!strings.Contains(d.Text, "After.") {
 			t.Errorf("%s: %v\n%s", name, err, d.Text)
 		}
 	}

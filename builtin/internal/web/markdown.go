@@ -65,10 +65,13 @@ func (d *Document) fromHTML(source string, at *url.URL, raw bool, fragment strin
 		}
 		content = p.article(len(source) <= maxReadable)
 	}
-	out, err := converter.NewConverter(converter.WithEscapeMode(converter.EscapeModeDisabled), converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin(
-		table.WithSpanCellBehavior(table.SpanBehaviorMirror), table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal),
-		table.WithNewlineBehavior(table.NewlineBehaviorPreserve), table.WithHeaderPromotion(true), table.WithPresentationTables(false), table.WithSkipEmptyRows(true),
-	))).ConvertNode(content)
+	out, err := converter.NewConverter(converter.WithEscapeMode(converter.EscapeModeDisabled),
+		converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin(
+			table.WithSpanCellBehavior(table.SpanBehaviorMirror),
+			table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal),
+			table.WithNewlineBehavior(table.NewlineBehaviorPreserve), table.WithHeaderPromotion(true),
+			table.WithPresentationTables(false), table.WithSkipEmptyRows(true),
+		))).ConvertNode(content)
 	if len(out) > maxGrowth*len(source)+growthRoom {
 		d.onlyText(source)
 		return nil
@@ -322,12 +325,14 @@ func (p *page) heading(n *html.Node) {
 	}
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling
-		if c.Type == html.ElementNode && c.Data == "a" && strings.Trim(strings.TrimSpace(textOf(c)), "#¶§🔗\uf0c1") == "" && strings.TrimSpace(textOf(c)) != "" {
+		if c.Type == html.ElementNode && c.Data == "a" &&
+			strings.Trim(strings.TrimSpace(textOf(c)), "#¶§🔗\uf0c1") == "" && strings.TrimSpace(textOf(c)) != "" {
 			n.RemoveChild(c)
 		}
 		c = next
 	}
-	if id != "" && len(id) <= maxName && !strings.ContainsFunc(id, unicode.IsSpace) && strings.TrimSpace(textOf(n)) != "" {
+	if id != "" && len(id) <= maxName && !strings.ContainsFunc(id, unicode.IsSpace) &&
+		strings.TrimSpace(textOf(n)) != "" {
 		n.AppendChild(&html.Node{Type: html.TextNode, Data: " {#" + id + "}"})
 	}
 }
@@ -338,9 +343,11 @@ func language(n *html.Node) {
 		if weight(at) > 10*maxName {
 			continue
 		}
-		for _, class := range append(strings.Fields(attr(at, "class")), "language-"+attr(at, "data-lang"), "language-"+attr(at, "data-language")) {
+		for _, class := range append(strings.Fields(attr(at, "class")), "language-"+attr(at, "data-lang"), "language-"+
+			attr(at, "data-language")) {
 			for _, prefix := range []string{"language-", "lang-", "highlight-source-", "highlight-", "sourceCode-"} {
-				if name, ok := strings.CutPrefix(class, prefix); ok && name != "" && name != "default" && name != "wrapper" && name != "notranslate" {
+				if name, ok := strings.CutPrefix(class, prefix); ok && name != "" && name != "default" &&
+					name != "wrapper" && name != "notranslate" {
 					setAttr(n, "class", "language-"+name)
 					return
 				}
@@ -357,14 +364,17 @@ func (p *page) cut() {
 	all := words(p.doc)
 	p.drop(all, keptShare, func(n *html.Node) bool {
 		role := attr(n, "role")
-		return slices.Contains(around, n.Data) || role == "navigation" || role == "contentinfo" || role == "search" || role == "complementary" ||
-			(n.Data == "header" || role == "banner") && !within(n, "main", "article") && !contains(n, "main", "article", "h1")
+		return slices.Contains(around, n.Data) || role == "navigation" || role == "contentinfo" || role == "search" ||
+			role == "complementary" ||
+			(n.Data == "header" || role == "banner") && !within(n, "main", "article") &&
+				!contains(n, "main", "article", "h1")
 	})
 	all = words(p.doc)
 	p.drop(all, keptShare, func(n *html.Node) bool { return n.Data == "form" && float64(words(n)) <= formShare*float64(all) })
 	p.drop(all, .5, func(n *html.Node) bool {
 		style := strings.ReplaceAll(strings.ToLower(attr(n, "style")), " ", "")
-		return hasAttr(n, "hidden") && attr(n, "hidden") != "until-found" || strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden") || attr(n, "aria-hidden") == "true"
+		return hasAttr(n, "hidden") && attr(n, "hidden") != "until-found" || strings.Contains(style, "display:none") ||
+			strings.Contains(style, "visibility:hidden") || attr(n, "aria-hidden") == "true"
 	})
 }
 
@@ -414,7 +424,8 @@ func (p *page) article(readable bool) *html.Node {
 	if p.title == "" {
 		p.title = found.Title()
 	}
-	if n := words(found.Node); len(textOf(found.Node)) >= enoughText && float64(n) >= articleShare*float64(all) || main > 0 && float64(n) >= mainShare*float64(main) {
+	if n := words(found.Node); len(textOf(found.Node)) >= enoughText && float64(n) >= articleShare*float64(all) ||
+		main > 0 && float64(n) >= mainShare*float64(main) {
 		p.restoreHeading(found.Node)
 		return found.Node
 	}
@@ -449,7 +460,8 @@ func (p *page) madeByScripts() bool {
 // scripted returns the text that is shown for a page without text.
 func (p *page) scripted() string {
 	lines := []string{"This page is made by scripts; what the server sent has no text."}
-	for _, line := range []struct{ name, text string }{{"Title", p.title}, {"Headline", p.headline}, {"Description", p.description}, {"Text", textOf(p.doc)}} {
+	for _, line := range []struct{ name, text string }{{"Title", p.title}, {"Headline", p.headline},
+		{"Description", p.description}, {"Text", textOf(p.doc)}} {
 		if text := oneLine(line.text); text != "" {
 			lines = append(lines, line.name+": "+text)
 		}

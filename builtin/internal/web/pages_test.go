@@ -28,12 +28,14 @@ func answer(t testing.TB, contentType string, body []byte) *Response {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Response{URL: u, Status: 200, Header: http.Header{"Content-Type": {contentType}}, Body: body, documents: &documents{}}
+	return &Response{URL: u, Status: 200, Header: http.Header{"Content-Type": {contentType}}, Body: body,
+		documents: &documents{}}
 }
 
 // show is a document as a golden file holds it.
 func show(d *Document) string {
-	return fmt.Sprintf("Title: %s\nDate: %s\nType: %s\nNotes: %s\n\n%s", d.Title, d.Date, d.Type, strings.Join(d.Notes, " "), d.Text)
+	return fmt.Sprintf("Title: %s\nDate: %s\nType: %s\nNotes: %s\n\n%s", d.Title, d.Date, d.Type,
+		strings.Join(d.Notes, " "), d.Text)
 }
 
 // TestPages converts pages of our own. A name with @ says in which charset the page is sent; the header names none.
@@ -107,7 +109,8 @@ func checkMain(t *testing.T, page, text string) {
 		}
 		for c := range n.Descendants() {
 			if c.Type != html.TextNode || slices.ContainsFunc([]string{"select", "textarea", "form", "iframe", "object"}, func(name string) bool { return within(c, name) }) ||
-				hasAttr(c.Parent, "style") || hasAttr(c.Parent, "hidden") || hasAttr(c.Parent, "aria-hidden") || c.Parent.Data == "a" && attr(c.Parent, "class") == "headerlink" {
+				hasAttr(c.Parent, "style") || hasAttr(c.Parent, "hidden") || hasAttr(c.Parent, "aria-hidden") ||
+				c.Parent.Data == "a" && attr(c.Parent, "class") == "headerlink" {
 				continue
 			}
 			for _, w := range strings.Fields(c.Data) {
@@ -122,8 +125,10 @@ func checkMain(t *testing.T, page, text string) {
 
 // TestFragment begins with the part that the URL names.
 func TestFragment(t *testing.T) {
-	page := "<!doctype html><main><h1>One</h1><p>" + strings.Repeat("first text ", 100) + "</p><h2 id=two>Two</h2><p id=para>second text</p><table><tr id=row><td>cell</table><p>third<a name=old></a> text</p><dl><dt id=opt>-v<dd>verbose</dl></main>"
-	for fragment, want := range map[string]string{"two": "## Two {#two}", "para": "second text", "old": "third text", "opt": "-v", "": "#"} {
+	page := "<!doctype html><main><h1>One</h1><p>" + strings.Repeat("first text ", 100) +
+		"</p><h2 id=two>Two</h2><p id=para>second text</p><table><tr id=row><td>cell</table><p>third<a name=old></a> text</p><dl><dt id=opt>-v<dd>verbose</dl></main>"
+	for fragment, want := range map[string]string{"two": "## Two {#two}", "para": "second text", "old": "third text",
+		"opt": "-v", "": "#"} {
 		r := answer(t, "text/html", []byte(page))
 		d, err := r.Document(false, fragment)
 		if err != nil || !strings.HasPrefix(strings.TrimSpace(d.Text[d.Begin:]), want) {
@@ -162,7 +167,8 @@ func TestKinds(t *testing.T) {
 		{"text/xml", `<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><rss><channel><item><title>&b;</title></item></channel></rss>`, "text/xml", ""},
 	} {
 		d, err := answer(t, tt.header, []byte(tt.body)).Document(false, "")
-		if err != nil || d.Type != tt.wantType || strings.TrimSpace(d.Text) != strings.TrimSpace(tt.want) && tt.want != "" {
+		if err != nil || d.Type != tt.wantType || strings.TrimSpace(d.Text) != strings.TrimSpace(tt.want) &&
+			tt.want != "" {
 			t.Errorf("%s %.40q: %v, type %s, text %q", tt.header, tt.body, err, d.Type, d.Text)
 		}
 	}
@@ -188,7 +194,8 @@ func FuzzDocument(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if _, left := plain.Visible(d.Text); left > 0 || strings.Contains(d.Text, beginMark) || d.Begin < 0 || d.Begin > len(d.Text) || strings.Contains(d.Title, "\n") {
+			if _, left := plain.Visible(d.Text); left > 0 || strings.Contains(d.Text, beginMark) || d.Begin < 0 ||
+				d.Begin > len(d.Text) || strings.Contains(d.Title, "\n") {
 				t.Errorf("%q: begins at %d, title %q", d.Text, d.Begin, d.Title)
 			}
 			d.Show("what is x", 0, 100)

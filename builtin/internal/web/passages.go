@@ -91,7 +91,8 @@ func blocksOf(text string) []block {
 			start = min(start, to)
 			return
 		}
-		b := block{from: start, to: to, section: section, runes: utf8.RuneCountInString(text[start:to]), words: map[string]int{}}
+		b := block{from: start, to: to, section: section, runes: utf8.RuneCountInString(text[start:to]),
+			words: map[string]int{}}
 		for _, w := range wordsOf(text[start:to]) {
 			b.words[w]++
 			b.length++
@@ -289,7 +290,8 @@ func wordsOf(text string) []string {
 
 // stem removes English endings, so that the forms of a word become equal.
 func stem(w string) string {
-	for _, end := range []string{"ization", "ations", "ation", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er", "ly", "s", "e", "y"} {
+	for _, end := range []string{"ization", "ations", "ation", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er",
+		"ly", "s", "e", "y"} {
 		if rest, ok := strings.CutSuffix(w, end); ok && len(rest) >= 3 {
 			return rest
 		}

@@ -102,13 +102,15 @@ func TestShow(t *testing.T) {
 	if v := showText("abc", "", 10, 100); v.Shown != 0 || v.Total != 3 || v.Next != 0 {
 		t.Errorf("beyond the end: %+v", v)
 	}
-	if v := showText(strings.Repeat("日本語の文書です。\n\n", 2000)+"\n\n設定ファイルの場所\n\n", "設定ファイルはどこ", 0, 1000); !strings.Contains(v.Text, "設定ファイルの場所") {
+	if v := showText(strings.Repeat("日本語の文書です。\n\n", 2000)+"\n\n設定ファイルの場所\n\n", "設定ファイルはどこ", 0,
+		1000); !strings.Contains(v.Text, "設定ファイルの場所") {
 		t.Error("a question in Japanese finds nothing")
 	}
 	if v := showText(strings.Repeat("x", 100_000), "y", 0, 1000); v.Shown != 1000 || v.Next != 1000 {
 		t.Errorf("nothing fits: %d shown, next %d", v.Shown, v.Next)
 	}
-	if v := showText(strings.Repeat("x y ", 100_000), "y", 0, 10_000); utf8.RuneCountInString(v.Text) > 10_000 || v.Shown == 0 {
+	if v := showText(strings.Repeat("x y ", 100_000), "y", 0, 10_000); utf8.RuneCountInString(v.Text) > 10_000 ||
+		v.Shown == 0 {
 		t.Errorf("one line: %d shown", v.Shown)
 	}
 }

@@ -140,7 +140,8 @@ func (q Query) choose(found []Result, keep func(*url.URL) bool) []Result {
 	chosen := []Result{}
 	for _, r := range found {
 		u, err := url.Parse(strings.TrimSpace(r.URL))
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || len(chosen) >= q.Max || !keep(u) ||
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil ||
+			len(chosen) >= q.Max || !keep(u) ||
 			len(q.Allowed) > 0 && !inDomains(u, q.Allowed) || inDomains(u, q.Blocked) {
 			continue
 		}
@@ -282,7 +283,8 @@ func getJSON(ctx context.Context, at *url.URL, agent string, header http.Header,
 		return resp.StatusCode, err
 	}
 	if len(body) > maxFound || json.Unmarshal(body, into) != nil {
-		return resp.StatusCode, fmt.Errorf("%s did not answer with JSON of at most %d MiB (%.60q)", at.Host, maxFound>>20, resp.Header.Get("Content-Type"))
+		return resp.StatusCode, fmt.Errorf("%s did not answer with JSON of at most %d MiB (%.60q)", at.Host,
+			maxFound>>20, resp.Header.Get("Content-Type"))
 	}
 	return resp.StatusCode, nil
 }
@@ -335,7 +337,8 @@ func run(ctx context.Context, command string, input []byte) ([]byte, error) {
 	if err != nil {
 		home = "/"
 	}
-	process, err := supervise.Start(supervise.Spec{Argv: []string{shell, "-c", command}, Dir: home, Env: hostprogram.Clean(os.Environ()), Files: []*os.File{files[0], files[1], void}})
+	process, err := supervise.Start(supervise.Spec{Argv: []string{shell, "-c", command}, Dir: home,
+		Env: hostprogram.Clean(os.Environ()), Files: []*os.File{files[0], files[1], void}})
 	if err != nil {
 		return nil, fmt.Errorf("it could not be started: %w", err)
 	}

@@ -145,7 +145,8 @@ func TestRobots(t *testing.T) {
 		{strings.Repeat("# filler\n", maxRobots/9) + "User-agent: *\nDisallow: /", "/x", true},
 	} {
 		robots, w.robots = tt.robots, robotsCache{}
-		if _, err := w.fetch(t, p, "https://example.com"+tt.path); (err == nil) != tt.allowed || err != nil && !strings.Contains(err.Error(), `"robots": "ignore"`) {
+		if _, err := w.fetch(t, p, "https://example.com"+tt.path); (err == nil) != tt.allowed || err != nil &&
+			!strings.Contains(err.Error(), `"robots": "ignore"`) {
 			t.Errorf("%.60q %s: %v", tt.robots, tt.path, err)
 		}
 		w.cache = cache{}
@@ -154,10 +155,12 @@ func TestRobots(t *testing.T) {
 	if _, err := w.fetch(t, policyOf(t, "allow WebFetch", "robots"), "https://example.com/x"); err != nil {
 		t.Error(err)
 	}
-	for to, allowed := range map[string]bool{"https://other.example/robots.txt": false, "http://169.254.169.254/": true, "https://denied.example/robots.txt": true, "/robots.txt": true} {
+	for to, allowed := range map[string]bool{"https://other.example/robots.txt": false, "http://169.254.169.254/": true,
+		"https://denied.example/robots.txt": true, "/robots.txt": true} {
 		w.robots, w.cache, fetched, redirectTo = robotsCache{}, cache{}, nil, to
 		w.names["denied.example"] = []string{"93.184.216.34"}
-		if _, err := w.fetch(t, policyOf(t, "allow WebFetch", "deny WebFetch(domain:denied.example)"), "https://example.com/x"); (err == nil) != allowed {
+		if _, err := w.fetch(t, policyOf(t, "allow WebFetch", "deny WebFetch(domain:denied.example)"),
+			"https://example.com/x"); (err == nil) != allowed {
 			t.Errorf("robots.txt redirects to %s: %v", to, err)
 		}
 		for _, f := range fetched {

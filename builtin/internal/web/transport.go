@@ -95,13 +95,17 @@ func (c *Client) exchange(ctx context.Context, r *Request, f guard.Fetch, u *url
 		}
 	}
 	transport := &http.Transport{
-		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeaders, TLSHandshakeTimeout: handshakeTime, TLSClientConfig: c.tls.Clone(),
+		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeaders,
+		TLSHandshakeTimeout: handshakeTime, TLSClientConfig: c.tls.Clone(),
 		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}, // no HTTP/2: one answer per connection
 	}
 	if via != nil {
 		transport.Proxy = http.ProxyURL(via) // the proxy resolves the name
 	} else {
-		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return c.connect(ctx, r, f) }
+		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn,
+			error) {
+			return c.connect(ctx, r, f)
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -261,7 +265,8 @@ func (h *hosts) wait(ctx context.Context, host string) (done func(), err error) 
 	done = func() { <-l.running }
 	if err := l.rate.Wait(ctx); err != nil {
 		done()
-		return nil, fmt.Errorf("%d requests a second are sent to one host, and too many wait already: %w", perSecond, err)
+		return nil, fmt.Errorf("%d requests a second are sent to one host, and too many wait already: %w",
+			perSecond, err)
 	}
 	return done, nil
 }

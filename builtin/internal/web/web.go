@@ -112,7 +112,8 @@ func Parse(text string) (*url.URL, error) {
 		switch {
 		case strings.HasPrefix(text, "//"):
 			text = "https:" + text
-		case colon && !strings.ContainsAny(scheme, "./?#[") && (firstPart(after) == "" || strings.Trim(firstPart(after), "0123456789") != ""):
+		case colon && !strings.ContainsAny(scheme, "./?#[") &&
+			(firstPart(after) == "" || strings.Trim(firstPart(after), "0123456789") != ""):
 			return nil, fmt.Errorf("url: expected http or https, got the scheme %q", scheme)
 		case IsLoopback(firstPart(text)):
 			text = "http://" + text
@@ -218,7 +219,8 @@ func (c *Client) Fetch(ctx context.Context, r Request) (*Response, error) {
 func (c *Client) follow(r *Request, resp *Response, next *url.URL) (guard.Fetch, *url.URL, error) {
 	hop, u, err := r.Hop(next)
 	if err != nil {
-		return guard.Fetch{}, nil, fmt.Errorf("the server redirects to %s, which is not fetched: %w", next.Redacted(), err)
+		return guard.Fetch{}, nil, fmt.Errorf("the server redirects to %s, which is not fetched: %w",
+			next.Redacted(), err)
 	}
 	was := resp.Hops[len(resp.Hops)-1]
 	if bareHost(was.Host) == bareHost(hop.Host) && was.Own == hop.Own {

@@ -23,7 +23,8 @@ func TestRedirects(t *testing.T) {
 		}
 		hello(w, r)
 	})
-	p := policyOf(t, "allow WebFetch", "robots", "deny WebFetch(domain:www.denied.example)", "ask WebFetch(domain:www.asked.example)", "deny WebFetch(url:*secret*)")
+	p := policyOf(t, "allow WebFetch", "robots", "deny WebFetch(domain:www.denied.example)",
+		"ask WebFetch(domain:www.asked.example)", "deny WebFetch(url:*secret*)")
 	for _, name := range []string{"denied.example", "www.denied.example", "asked.example", "www.asked.example"} {
 		w.names[name] = []string{"93.184.216.34"}
 	}

@@ -137,7 +137,8 @@ func TestAddresses(t *testing.T) {
 		file:///etc/passwd data:text/html,x javascript:alert(1) ftp://example.com/ gopher://example.com/ ws://example.com/ mailto:a@example.com about:blank
 		http:/// http:// //127.0.0.1/ 127.0.0.1 127.0.0.1:22 localhost:22 [::1]:22 http:127.0.0.1 unix:/run/x http://example..com/ http://.example.com/
 	`)
-	spellings = append(spellings, "http://exam\tple.com/", "http://127.0.0.1\r\nHost: x/", "http://exa mple.com/", "", "   ", "http://example.com/"+strings.Repeat("a", 2100), strings.Repeat("a", 10_000))
+	spellings = append(spellings, "http://exam\tple.com/", "http://127.0.0.1\r\nHost: x/", "http://exa mple.com/", "",
+		"   ", "http://example.com/"+strings.Repeat("a", 2100), strings.Repeat("a", 10_000))
 	if len(spellings) < 60 {
 		t.Errorf("%d spellings, 60 are expected", len(spellings))
 	}
@@ -151,7 +152,8 @@ func TestAddresses(t *testing.T) {
 	if len(w.dialed) > 0 || w.looked.Load() > 0 {
 		t.Errorf("connected to %v, looked up %d names", w.dialed, w.looked.Load())
 	}
-	for _, s := range []string{"example.com", "HTTP://EXAMPLE.COM:80", " https://example.com./a b?c d ", "https://93.184.216.34/", "https://[2606:2800:220:1:248:1893:25c8:1946]/", "//example.com", "https://example.com:443/#x"} {
+	for _, s := range []string{"example.com", "HTTP://EXAMPLE.COM:80", " https://example.com./a b?c d ",
+		"https://93.184.216.34/", "https://[2606:2800:220:1:248:1893:25c8:1946]/", "//example.com", "https://example.com:443/#x"} {
 		if _, err := w.fetch(t, p, s); err != nil {
 			t.Errorf("%q: %v", s, err)
 		}
@@ -163,7 +165,8 @@ func TestAddresses(t *testing.T) {
 func TestResolvedAddresses(t *testing.T) {
 	w := newWorld(t, hello)
 	p := policyOf(t, "allow WebFetch", "robots", "denied 8.8.8.8")
-	for i, a := range []string{"10.1.2.3", "127.0.0.1", "169.254.169.254", "100.64.1.1", "fd00::1", "::1", "::ffff:192.168.0.1", "64:ff9b::7f00:1", "0.0.0.0", "8.8.8.8"} {
+	for i, a := range []string{"10.1.2.3", "127.0.0.1", "169.254.169.254", "100.64.1.1", "fd00::1", "::1",
+		"::ffff:192.168.0.1", "64:ff9b::7f00:1", "0.0.0.0", "8.8.8.8"} {
 		for _, list := range [][]string{{a}, {"93.184.216.34", a}, {a, "93.184.216.34"}} {
 			name := fmt.Sprintf("h%d.example", i)
 			w.names[name] = list
@@ -198,7 +201,8 @@ func TestAllowPrivate(t *testing.T) {
 	w := newWorld(t, hello)
 	w.names["wiki.corp"] = []string{"10.0.0.5"}
 	p := policyOf(t, "allow WebFetch", "robots", "private wiki.corp:443", "private 10.0.0.7:9000", "private [::1]:8443")
-	for url, good := range map[string]bool{"https://wiki.corp/": true, "wiki.corp": true, "https://wiki.corp:8443/": false, "https://10.0.0.5/": false, "https://10.0.0.7:9000/": true, "https://10.0.0.7/": false, "https://[::1]:8443/": true} {
+	for url, good := range map[string]bool{"https://wiki.corp/": true, "wiki.corp": true,
+		"https://wiki.corp:8443/": false, "https://10.0.0.5/": false, "https://10.0.0.7:9000/": true, "https://10.0.0.7/": false, "https://[::1]:8443/": true} {
 		if _, err := w.fetch(t, p, url); (err == nil) != good {
 			t.Errorf("%s: %v", url, err)
 		}
@@ -265,7 +269,8 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s: %s: %v by %s, want %v", tt.rules, tt.url, v.Action, v.Rule, tt.want)
 		}
 	}
-	if v := policyOf(t, "allow WebFetch", "mode bypassPermissions").Judge(guard.Intent{Tool: "WebFetch", Effects: []guard.Effect{guard.Fetch{}}}); v.Action != guard.Deny {
+	if v := policyOf(t, "allow WebFetch", "mode bypassPermissions").Judge(guard.Intent{Tool: "WebFetch",
+		Effects: []guard.Effect{guard.Fetch{}}}); v.Action != guard.Deny {
 		t.Errorf("the zero Fetch: %v", v.Action)
 	}
 }
@@ -318,7 +323,8 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	resp, err := w.fetch(t, p, "https://example.com/")
-	if err != nil || strings.Contains(string(resp.Body), "Cookie") || strings.Contains(string(resp.Body), "Authorization") || !strings.Contains(string(resp.Body), "toolhost/test") {
+	if err != nil || strings.Contains(string(resp.Body), "Cookie") ||
+		strings.Contains(string(resp.Body), "Authorization") || !strings.Contains(string(resp.Body), "toolhost/test") {
 		t.Errorf("%v %s", err, resp.Body)
 	}
 }
@@ -349,7 +355,8 @@ func TestCache(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", tt.caller, tt.path, got, tt.want)
 		}
 	}
-	if got := get("a", "/", policyOf(t, "robots", "deny WebFetch(domain:example.com)")); strings.HasSuffix(got, "true") {
+	if got := get("a", "/", policyOf(t, "robots", "deny WebFetch(domain:example.com)")); strings.HasSuffix(got,
+		"true") {
 		t.Errorf("after a deny: %s", got)
 	}
 	big := &Response{Body: make([]byte, cachePerUser/5)}
@@ -370,7 +377,8 @@ func TestHTTPSFirst(t *testing.T) {
 		w.dialed = append(w.dialed, address)
 		return (&net.Dialer{}).DialContext(ctx, network, plain.Listener.Addr().String())
 	}
-	if _, err := w.fetch(t, policyOf(t, "allow WebFetch", "robots"), "http://example.com/"); err == nil || !strings.Contains(err.Error(), "web.allowPrivate") {
+	if _, err := w.fetch(t, policyOf(t, "allow WebFetch", "robots"), "http://example.com/"); err == nil ||
+		!strings.Contains(err.Error(), "web.allowPrivate") {
 		t.Error(err)
 	}
 	resp, err := w.fetch(t, policyOf(t, "allow WebFetch", "robots", "private example.com:80"), "http://example.com/")
@@ -391,7 +399,8 @@ func TestProxy(t *testing.T) {
 	at, _ := url.Parse(proxy.URL)
 	w.proxy = func(*url.URL) (*url.URL, error) { return at, nil }
 	p := policyOf(t, "allow WebFetch", "robots")
-	for _, u := range []string{"https://example.com/", "https://10.0.0.1/", "https://x.internal/", "https://localhost/"} {
+	for _, u := range []string{"https://example.com/", "https://10.0.0.1/", "https://x.internal/",
+		"https://localhost/"} {
 		if _, err := w.fetch(t, p, u); err == nil {
 			t.Errorf("%s was fetched", u)
 		}
@@ -406,14 +415,16 @@ func TestErrors(t *testing.T) {
 	w := newWorld(t, hello)
 	p := policyOf(t, "allow WebFetch", "robots")
 	w.tls = &tls.Config{RootCAs: x509.NewCertPool()}
-	if _, err := w.fetch(t, p, "https://example.com/"); err == nil || !strings.Contains(err.Error(), "certificate of example.com is not valid (TLS)") {
+	if _, err := w.fetch(t, p, "https://example.com/"); err == nil ||
+		!strings.Contains(err.Error(), "certificate of example.com is not valid (TLS)") {
 		t.Error(err)
 	}
 	if _, err := w.fetch(t, p, "https://missing.example/"); err == nil || !strings.Contains(err.Error(), "(DNS)") {
 		t.Error(err)
 	}
 	w.dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") }
-	if _, err := w.fetch(t, p, "https://example.com/"); err == nil || !strings.Contains(err.Error(), "could not be fetched: connection refused") {
+	if _, err := w.fetch(t, p, "https://example.com/"); err == nil ||
+		!strings.Contains(err.Error(), "could not be fetched: connection refused") {
 		t.Error(err)
 	}
 	w.dial = func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrUnexpectedEOF }

@@ -101,7 +101,8 @@ func (m *Merge) trees(ctx context.Context, now, tree string) (merged string, err
 			return "", err
 		}
 	}
-	out, err := s.on(m.w.Tree(), index).git(ctx, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", sides[0], sides[1])
+	out, err := s.on(m.w.Tree(), index).git(ctx, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages",
+		sides[0], sides[1])
 	list := fields(out)
 	if len(list) == 0 || !isObject(list[0]) {
 		return "", fmt.Errorf("the changes cannot be merged (git 2.38 or later is needed): %w", err)
@@ -133,7 +134,8 @@ func (m *Merge) checkOut(ctx context.Context, merged, now string, sides [2]strin
 		if err != nil {
 			return err
 		}
-		text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte(sides[0]), []byte("yours")), []byte(sides[1]), []byte(m.w.Name))
+		text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte(sides[0]), []byte("yours")), []byte(sides[1]),
+			[]byte(m.w.Name))
 		if err := os.WriteFile(file, text, 0o600); err != nil { // its mode stays
 			return err
 		}
@@ -243,7 +245,8 @@ func (m *Merge) Mode(c Merged) fs.FileMode {
 		return 0
 	}
 	mode := info.Mode().Perm()
-	if now, err := m.root.Lstat(c.Path); err == nil && now.Mode().IsRegular() && (now.Mode().Perm()&0o100 != 0) == (mode&0o100 != 0) {
+	if now, err := m.root.Lstat(c.Path); err == nil && now.Mode().IsRegular() &&
+		(now.Mode().Perm()&0o100 != 0) == (mode&0o100 != 0) {
 		return now.Mode().Perm()
 	}
 	return mode
@@ -289,7 +292,8 @@ func (m *Merge) Write(c Merged) error {
 		return err
 	}
 	defer in.Close()
-	return atomicfile.Place(in, path.Base(c.Path), atomicfile.Options{JournalDir: m.Journal}, func(name string) error { return draft(in, name, c, m.Mode(c)) })
+	return atomicfile.Place(in, path.Base(c.Path), atomicfile.Options{JournalDir: m.Journal},
+		func(name string) error { return draft(in, name, c, m.Mode(c)) })
 }
 
 // draft writes the new file under another name.

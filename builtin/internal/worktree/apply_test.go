@@ -68,7 +68,8 @@ func TestMerge(t *testing.T) {
 			if err := m.Close(); err != nil {
 				t.Error(err)
 			}
-			if left, _ := filepath.Glob(filepath.Join(w.dir, "stage-*")); len(left) > 0 || strings.Contains(sh(t, dir, "find . -name '.toolhost*'"), "t") {
+			if left, _ := filepath.Glob(filepath.Join(w.dir, "stage-*")); len(left) > 0 ||
+				strings.Contains(sh(t, dir, "find . -name '.toolhost*'"), "t") {
 				t.Error("something is left")
 			}
 		})

@@ -32,7 +32,8 @@ func (w *Worktree) makeChild(ctx context.Context, s *source, tree, concealed str
 			return err
 		}
 	}
-	refs, err := w.store.run(index).git(ctx, "for-each-ref", "--format=%(objectname) %(refname)%0a^%(*objectname)", "--sort=refname",
+	refs, err := w.store.run(index).git(ctx, "for-each-ref", "--format=%(objectname) %(refname)%0a^%(*objectname)",
+		"--sort=refname",
 		"refs/heads", "refs/remotes", "refs/tags")
 	if err != nil {
 		return err
@@ -114,7 +115,8 @@ func (w *Worktree) tips() (head string, moved []tip) {
 	raw, _ := os.ReadFile(filepath.Join(w.dir, refsFile)) // an absent one says that all have moved
 	began := parseRefs(raw)
 	for ref, commit := range refs {
-		if (strings.HasPrefix(ref, "refs/heads/") || ref == "refs/stash") && began[ref] != commit && commit != head && len(moved) < maxRefs {
+		if (strings.HasPrefix(ref, "refs/heads/") || ref == "refs/stash") && began[ref] != commit && commit != head &&
+			len(moved) < maxRefs {
 			moved = append(moved, tip{ref, commit})
 		}
 	}

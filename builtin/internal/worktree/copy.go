@@ -20,7 +20,8 @@ const (
 func (w *Worktree) copyIn(ctx context.Context, top string, hidden Hidden) (err error) {
 	step("copy")
 	if home, err := os.UserHomeDir(); err == nil {
-		if home, err = filepath.EvalSymlinks(home); err == nil && (home == top || strings.HasPrefix(home, strings.TrimSuffix(top, "/")+"/")) {
+		if home, err = filepath.EvalSymlinks(home); err == nil &&
+			(home == top || strings.HasPrefix(home, strings.TrimSuffix(top, "/")+"/")) {
 			return fmt.Errorf("%s is, or holds, the home directory, which is not copied: work in a directory of its own", top)
 		}
 	}

@@ -40,7 +40,8 @@ func (w *Worktree) End(ctx context.Context) (report Report, err error) {
 		if report, err = w.settle(ctx); err != nil {
 			return err
 		}
-		if w.Owner == "" && report.Branch == "" && report.Tree == w.Begun && len(report.Notes)+len(report.Ignored) == 0 {
+		if w.Owner == "" && report.Branch == "" && report.Tree == w.Begun &&
+			len(report.Notes)+len(report.Ignored) == 0 {
 			return w.remove(ctx)
 		}
 		step("kept")

@@ -24,7 +24,8 @@ const (
 	maxGitError = 2000
 )
 
-var errLongOutput = fmt.Errorf("git printed more than %d MiB: the repository is too large for a worktree", maxGitOutput>>20)
+var errLongOutput = fmt.Errorf("git printed more than %d MiB: the repository is too large for a worktree",
+	maxGitOutput>>20)
 
 // A limitedBuffer keeps up to max bytes. Of more it fails, unless it is lossy. It has no ReadFrom, by which a copy
 // would avoid Write.
@@ -100,7 +101,8 @@ func (e *gitError) Unwrap() error { return e.err }
 // plainEnvironment returns an environment without what steers git: GIT_DIR of a hook that started us, for one.
 func plainEnvironment(env []string) []string {
 	env = slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "GIT_") || strings.HasPrefix(entry, "LC_") })
-	return append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
+	return append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1",
+		"GIT_NO_REPLACE_OBJECTS=1",
 		"GIT_AUTHOR_NAME=toolhost", "GIT_AUTHOR_EMAIL=toolhost@localhost", "GIT_COMMITTER_NAME=toolhost", "GIT_COMMITTER_EMAIL=toolhost@localhost")
 }
 

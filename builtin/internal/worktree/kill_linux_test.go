@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 				syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			}
 		}
-		if err := host(dir, os.Getenv("WORKTREE_STATE"), os.Getenv("WORKTREE_SCRIPT"), os.Getenv("WORKTREE_AFTER")); err != nil {
+		if err := host(dir, os.Getenv("WORKTREE_STATE"), os.Getenv("WORKTREE_SCRIPT"),
+			os.Getenv("WORKTREE_AFTER")); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -62,7 +63,8 @@ func host(dir, stateDir, script, after string) error {
 		work()
 		w.Owner = ""
 	}
-	if err := exec.Command("sh", "-c", listing+" > "+filepath.Join(stateDir, "done"), "sh", w.Tree()).Run(); err != nil {
+	if err := exec.Command("sh", "-c", listing+" > "+filepath.Join(stateDir, "done"), "sh",
+		w.Tree()).Run(); err != nil {
 		return err
 	}
 	report, err := w.End(ctx)

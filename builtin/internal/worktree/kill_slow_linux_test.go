@@ -42,7 +42,8 @@ func TestKilled(t *testing.T) {
 		}
 		after := []string{"keep", "remove", "resume"}[random.IntN(3)]
 		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), "WORKTREE_HOST="+dir, "WORKTREE_STATE="+stateDir, "WORKTREE_SCRIPT="+script, fmt.Sprint("WORKTREE_KILL=", kill), "WORKTREE_AFTER="+after)
+		cmd.Env = append(os.Environ(), "WORKTREE_HOST="+dir, "WORKTREE_STATE="+stateDir, "WORKTREE_SCRIPT="+script,
+			fmt.Sprint("WORKTREE_KILL=", kill), "WORKTREE_AFTER="+after)
 		out, err := cmd.CombinedOutput()
 		survived := err == nil
 		if !survived && !strings.Contains(err.Error(), "killed") {
@@ -78,7 +79,8 @@ func checkKept(t *testing.T, r Room, dir, stateDir, what string) {
 	branches := strings.Fields(sh(t, dir, "git for-each-ref --format='%(refname)' refs/heads/toolhost"))
 	for _, b := range append(branches, "main") {
 		at := filepath.Join(t.TempDir(), "at")
-		sh(t, dir, "git --work-tree="+t.TempDir()+" read-tree --index-output="+at+" "+b+"; mkdir -p "+at+".d; GIT_INDEX_FILE="+at+" git checkout-index -a --prefix="+at+".d/")
+		sh(t, dir, "git --work-tree="+t.TempDir()+" read-tree --index-output="+at+" "+b+"; mkdir -p "+at+
+			".d; GIT_INDEX_FILE="+at+" git checkout-index -a --prefix="+at+".d/")
 		if b == "main" { // what was brought along
 			sh(t, dir, "cp a u "+at+".d/")
 		}
@@ -121,7 +123,8 @@ func TestDiskFull(t *testing.T) {
 			w.Discard(t.Context())
 			break
 		}
-		if left, _ := filepath.Glob(filepath.Join(r.dir, "*-*")); len(left) > 0 || sh(t, dir, "git for-each-ref | grep toolhost || true") != "" {
+		if left, _ := filepath.Glob(filepath.Join(r.dir, "*-*")); len(left) > 0 ||
+			sh(t, dir, "git for-each-ref | grep toolhost || true") != "" {
 			t.Errorf("run %d: %v leaves %v", n, err, left)
 		}
 	}

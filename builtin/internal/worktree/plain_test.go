@@ -87,7 +87,8 @@ func TestPlain(t *testing.T) {
 				}
 			}
 			if c.conflicts == "" && c.user == "" {
-				if got, want := sh(t, dir, "rm -r .git; find . ! -type d | sort; find . -type f -exec cat {} +"), sh(t, w.Tree(), "rm -rf .git; find . ! -type d | sort; find . -type f -exec cat {} +"); got != want {
+				if got, want := sh(t, dir, "rm -r .git; find . ! -type d | sort; find . -type f -exec cat {} +"), sh(t,
+					w.Tree(), "rm -rf .git; find . ! -type d | sort; find . -type f -exec cat {} +"); got != want {
 					t.Errorf("applied:\n%s\nwant\n%s", got, want)
 				}
 			}

@@ -84,7 +84,8 @@ func moveChild(w *Worktree) error {
 	if err := git.MkdirAll(path.Dir(ref), 0o700); err != nil {
 		return err
 	}
-	for _, file := range []struct{ name, text string }{{ref, w.Commit + "\n"}, {"HEAD", "ref: " + ref + "\n"}, {"index", string(known)}} {
+	for _, file := range []struct{ name, text string }{{ref, w.Commit + "\n"}, {"HEAD", "ref: " + ref + "\n"},
+		{"index", string(known)}} {
 		draft := path.Join(path.Dir(file.name), "toolhost-"+strings.ToLower(rand.Text()[:12]))
 		err := git.WriteFile(draft, []byte(file.text), 0o600)
 		if err == nil {
@@ -108,7 +109,8 @@ func (w *Worktree) Work(ctx context.Context) (string, error) {
 	if w.Commit == "" && tree == w.Begun && (head == "" || head == w.Base) && len(moved) == 0 {
 		return "", nil
 	}
-	stat, err := w.store.run(index).text(ctx, "diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--shortstat", w.Begun, tree)
+	stat, err := w.store.run(index).text(ctx, "diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--shortstat",
+		w.Begun, tree)
 	if stat = strings.TrimSpace(stat); stat == "" {
 		stat = "commits that change no file"
 	}

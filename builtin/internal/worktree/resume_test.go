@@ -70,7 +70,8 @@ func TestResume(t *testing.T) {
 func TestOwned(t *testing.T) {
 	dir, r := repository(t), room(t)
 	sh(t, dir, "git branch old; echo more >> a; git commit -qam second; git branch toolhost/taken")
-	for _, spec := range []Spec{{Kind: Agent, Base: "none"}, {Kind: Agent, Base: "--all"}, {Kind: Agent, Base: "HEAD:a"}, {Kind: Agent, Branch: "taken"}, {Kind: Agent, Branch: "taken/below"}} {
+	for _, spec := range []Spec{{Kind: Agent, Base: "none"}, {Kind: Agent, Base: "--all"},
+		{Kind: Agent, Base: "HEAD:a"}, {Kind: Agent, Branch: "taken"}, {Kind: Agent, Branch: "taken/below"}} {
 		if _, err := r.Make(t.Context(), dir, spec); err == nil {
 			t.Errorf("%+v was made", spec)
 		}
@@ -100,7 +101,8 @@ func TestOwned(t *testing.T) {
 	if work, err := w.Work(t.Context()); !strings.Contains(work, "2 files changed") || err != nil {
 		t.Errorf("work: %q, %v", work, err)
 	}
-	if report, err := w.Leave(t.Context()); err != nil || report.Branch != "toolhost/mine" || !strings.Contains(w.Summary(), "git merge toolhost/mine") {
+	if report, err := w.Leave(t.Context()); err != nil || report.Branch != "toolhost/mine" ||
+		!strings.Contains(w.Summary(), "git merge toolhost/mine") {
 		t.Errorf("%+v, %v, %s", report, err, w.Summary())
 	}
 	if name := r.Find(func(m Meta) bool { return m.Owner == "me" }); name != "" {
@@ -144,7 +146,8 @@ func TestPlantedSource(t *testing.T) {
 		"an alternate of links":  "mkdir -p sub/o; for d in $S/.git/objects/??; do ln -s $d sub/o/; done; echo $PWD/sub/o > .git/objects/info/alternates; echo $K > .git/refs/heads/evil",
 		"refs":                   "rm -rf .git/refs; ln -s $S/.git/refs .git/refs",
 	}
-	for _, name := range []string{"info/exclude", "info/attributes", "shallow", "packed-refs", "index", "HEAD", "refs/heads/main"} {
+	for _, name := range []string{"info/exclude", "info/attributes", "shallow", "packed-refs", "index", "HEAD",
+		"refs/heads/main"} {
 		scripts["link "+name] = "mkdir -p .git/info; rm -rf .git/" + name + "; ln -s $S/plain .git/" + name
 	}
 	left := len(scripts)
@@ -164,7 +167,8 @@ func TestPlantedSource(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				if got := sh(t, w.Tree(), "grep -ral "+canary+" . || true; git show HEAD:key 2>/dev/null || true"); got != "" {
+				if got := sh(t, w.Tree(), "grep -ral "+canary+
+					" . || true; git show HEAD:key 2>/dev/null || true"); got != "" {
 					t.Errorf("base %q: the worktree has %s", base, got)
 				}
 				w.Discard(t.Context())

@@ -34,7 +34,8 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool, hidden H
 		}
 	}
 	step("branch")
-	if _, err := w.store.run(index).git(ctx, "update-ref", "-m", "toolhost: begin", "refs/heads/"+w.branch(), w.Base, ""); err != nil {
+	if _, err := w.store.run(index).git(ctx, "update-ref", "-m", "toolhost: begin", "refs/heads/"+w.branch(), w.Base,
+		""); err != nil {
 		return err
 	}
 	if w.Begun != tree {
@@ -147,7 +148,8 @@ func (s *source) check(ctx context.Context, st store, tree string) error {
 	}
 	for f := fields(out); len(f) >= 3; f = f[3:] {
 		if value := f[2]; value != "unspecified" && value != "unset" {
-			return fmt.Errorf("%s passes through the filter %q (LFS or another program): isolation is refused", filepath.Join(s.top, f[0]), value)
+			return fmt.Errorf("%s passes through the filter %q (LFS or another program): isolation is refused",
+				filepath.Join(s.top, f[0]), value)
 		}
 	}
 	return nil
@@ -177,7 +179,8 @@ func (s store) commit(ctx context.Context, tree, message string, parents ...stri
 // what is known of its files; if it does not exist, it is copied from git's index at from, or else begins with a
 // commit. If all is set, repositories in the directory are added as plain files; otherwise they are left out. Hidden
 // files are not examined.
-func (s store) look(ctx context.Context, top, name, commit, from string, all bool, hidden Hidden) (tree string, err error) {
+func (s store) look(ctx context.Context, top, name, commit, from string, all bool, hidden Hidden) (tree string,
+	err error) {
 	known := filepath.Join(s.dir, name)
 	if _, err := os.Lstat(known); err != nil {
 		if raw, err := os.ReadFile(from); err == nil {
@@ -195,7 +198,8 @@ func (s store) look(ctx context.Context, top, name, commit, from string, all boo
 			specs += ":(exclude,literal)" + dir + "\x00"
 		}
 		r.in = strings.NewReader(specs)
-		_, err := r.git(ctx, "-c", "advice.addEmbeddedRepo=false", "add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
+		_, err := r.git(ctx, "-c", "advice.addEmbeddedRepo=false", "add", "-A", "--pathspec-from-file=-",
+			"--pathspec-file-nul")
 		return err
 	}
 	if err = add(); err != nil { // an index that is split, or damaged: begin again

@@ -63,7 +63,8 @@ func inspect(ctx context.Context, dir, base string, hidden Hidden) (*source, err
 		return nil, fmt.Errorf("%s: the repository has no commit to start from: commit something first", s.top)
 	}
 	if base != "" {
-		if s.base, err = r.text(ctx, "rev-parse", "--verify", "-q", "--end-of-options", base+"^{commit}"); err != nil || !isObject(s.base) || !s.reachable(ctx, r) {
+		if s.base, err = r.text(ctx, "rev-parse", "--verify", "-q", "--end-of-options", base+"^{commit}"); err != nil ||
+			!isObject(s.base) || !s.reachable(ctx, r) {
 			return nil, fmt.Errorf("base: expected a branch, a tag, or a commit that one of them contains, of %s, got %q", s.top, base)
 		}
 	}
@@ -94,7 +95,8 @@ func (s *source) readable() error {
 				return err
 			}
 		}
-		if err := errors.Join(visible(git, s.hidden), alternates(filepath.Join(git, "objects"), s.hidden, 0)); err != nil {
+		if err := errors.Join(visible(git, s.hidden),
+			alternates(filepath.Join(git, "objects"), s.hidden, 0)); err != nil {
 			return err
 		}
 	}
@@ -299,11 +301,13 @@ func (s *source) link(dir string) error {
 
 // settingsFiles are those of a workspace. They are copied if git ignores them, because they deny files; they are not
 // changes of the child.
-var settingsFiles = []string{".claude/settings.json", ".claude/settings.local.json", ".toolhost/toolhost.json", ".toolhost/toolhost.local.json"}
+var settingsFiles = []string{".claude/settings.json", ".claude/settings.local.json", ".toolhost/toolhost.json",
+	".toolhost/toolhost.local.json"}
 
 // exclude returns the rules of the repository that ignore files, besides .gitignore.
 func (s *source) exclude() []byte {
-	return []byte(strings.TrimSuffix(string(s.read("info/exclude")), "\n") + "\n/" + strings.Join(settingsFiles, "\n/") + "\n")
+	return []byte(strings.TrimSuffix(string(s.read("info/exclude")), "\n") + "\n/" +
+		strings.Join(settingsFiles, "\n/") + "\n")
 }
 
 // bringSettings copies the settings of the workspace that git has not checked out.

@@ -25,7 +25,8 @@ func TestSwappedSource(t *testing.T) {
 	t.Cleanup(func() { step = func(string) {} })
 	for name, start := range map[string]Start{"unrestricted": nil, "denied": denied} {
 		dir := repository(t)
-		sh(t, dir, "git update-ref HEAD $(git commit-tree -m evil $(printf '100644 blob "+key+"\tkey\n' | git mktree --missing))")
+		sh(t, dir, "git update-ref HEAD $(git commit-tree -m evil $(printf '100644 blob "+key+
+			"\tkey\n' | git mktree --missing))")
 		object := filepath.Join(".git/objects", key[:2], key[2:])
 		step = func(name string) {
 			switch name {

@@ -188,7 +188,8 @@ func (r Room) begin(ctx context.Context, s *source, spec Spec, fill func(*Worktr
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // never fails
 	w = &Worktree{Meta: Meta{
-		Name: cmp.Or(spec.Name, string(spec.Kind)+"-"+hex.EncodeToString(id)), Called: spec.Branch, Maker: spec.Maker, Owner: spec.Owner,
+		Name: cmp.Or(spec.Name, string(spec.Kind)+"-"+hex.EncodeToString(id)), Called: spec.Branch, Maker: spec.Maker,
+		Owner:  spec.Owner,
 		Source: s.top, Below: s.below, Common: s.common, Index: filepath.Join(s.git, "index"), Base: s.base,
 	}}
 	err = r.locked(ctx, w.Meta, func() (err error) {
@@ -318,7 +319,8 @@ func (r Room) open(ctx context.Context, name string, wait time.Duration) (*Workt
 func (r Room) names() (names []string) {
 	entries, _ := os.ReadDir(r.dir) // an absent one has none
 	for _, e := range entries {
-		if kind, _, ok := strings.Cut(e.Name(), "-"); ok && e.IsDir() && (kind == string(Agent) || kind == string(Try)) {
+		if kind, _, ok := strings.Cut(e.Name(), "-"); ok && e.IsDir() &&
+			(kind == string(Agent) || kind == string(Try)) {
 			names = append(names, e.Name())
 		}
 	}

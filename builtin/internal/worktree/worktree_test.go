@@ -21,7 +21,8 @@ func sh(t *testing.T, dir, script string) string {
 	t.Helper()
 	cmd := exec.Command("sh", "-ec", script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@example.org",
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=t",
+		"GIT_AUTHOR_EMAIL=t@example.org",
 		"GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@example.org")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -78,11 +79,13 @@ func TestCleanIsRemoved(t *testing.T) {
 	before := state(t, dir)
 	for _, dirty := range []bool{false, true} {
 		w := mustMake(t, r, filepath.Join(dir, "sub"), dirty)
-		if !regexp.MustCompile(`^toolhost/agent-[0-9a-f]{8}$`).MatchString(w.branch()) || w.Dir() != filepath.Join(w.Tree(), "sub") {
+		if !regexp.MustCompile(`^toolhost/agent-[0-9a-f]{8}$`).MatchString(w.branch()) ||
+			w.Dir() != filepath.Join(w.Tree(), "sub") {
 			t.Errorf("branch %s, directory %s", w.branch(), w.Dir())
 		}
 		status := sh(t, w.Tree(), "git status --porcelain; git symbolic-ref HEAD")
-		if want := map[bool]string{false: "", true: "M a\n?? new\n"}[dirty] + "refs/heads/" + w.branch(); status != want {
+		if want := map[bool]string{false: "", true: "M a\n?? new\n"}[dirty] + "refs/heads/" +
+			w.branch(); status != want {
 			t.Errorf("dirty %v: status %q, want %q", dirty, status, want)
 		}
 		if got := sh(t, dir, "git rev-parse "+w.branch()); got != w.Base {
@@ -151,12 +154,14 @@ func TestBroughtAlong(t *testing.T) {
 	w := mustMake(t, r, dir, true)
 	sh(t, w.Tree(), "echo theirs >> a")
 	report := mustEnd(t, w)
-	if got := sh(t, dir, "git log --format=%s "+report.Branch+"; git diff "+report.Branch+"~ "+report.Branch+" | grep '^[+-][^+-]'"); got !=
+	if got := sh(t, dir, "git log --format=%s "+report.Branch+"; git diff "+report.Branch+"~ "+report.Branch+
+		" | grep '^[+-][^+-]'"); got !=
 		"toolhost: unfinished\ntoolhost: changes that were not committed\nfirst\n+theirs" {
 		t.Error(got)
 	}
 	var diff bytes.Buffer
-	if err := w.Patch(t.Context(), &diff); err != nil || !strings.Contains(diff.String(), "\n+theirs\n") || strings.Contains(diff.String(), "+mine") {
+	if err := w.Patch(t.Context(), &diff); err != nil || !strings.Contains(diff.String(), "\n+theirs\n") ||
+		strings.Contains(diff.String(), "+mine") {
 		t.Errorf("%v\n%s", err, &diff)
 	}
 	if err := w.Discard(t.Context()); err != nil || sh(t, dir, "git for-each-ref | grep toolhost || true") != "" {
@@ -245,7 +250,8 @@ func TestAttacks(t *testing.T) {
 			if report.Branch == "" || strings.Contains(sh(t, dir, "git log -p "+report.Branch), "told") {
 				t.Errorf("%+v holds what the child could not read", report)
 			}
-			sh(t, dir, "git config core.worktree 2>/dev/null && exit 1; test $(git rev-parse main) = "+strings.Fields(before)[2])
+			sh(t, dir, "git config core.worktree 2>/dev/null && exit 1; test $(git rev-parse main) = "+
+				strings.Fields(before)[2])
 		})
 	}
 }
@@ -344,7 +350,8 @@ func TestHidden(t *testing.T) {
 		sh(t, w.Tree(), "echo y >> a; git add -A; git commit -qm y; echo z > z")
 		mustEnd(t, w)
 		var diff bytes.Buffer
-		if err := w.Patch(t.Context(), &diff); err != nil || strings.Count(diff.String(), "\ndiff --git ") != 2 || !strings.Contains(diff.String(), "b/a\n") || !strings.Contains(diff.String(), "b/z\n") {
+		if err := w.Patch(t.Context(), &diff); err != nil || strings.Count(diff.String(), "\ndiff --git ") != 2 ||
+			!strings.Contains(diff.String(), "b/a\n") || !strings.Contains(diff.String(), "b/z\n") {
 			t.Errorf("dirty %v: %v %q", dirty, err, &diff)
 		}
 		m, err := w.Merge(t.Context(), hidden)

@@ -65,9 +65,11 @@ func readResponses(body []byte) (t Turn, err error) {
 }
 
 func writeResponses(w io.Writer, n int, call *Call) {
-	item := object{"type": "message", "id": "m", "role": "assistant", "content": []any{object{"type": "output_text", "text": "done"}}}
+	item := object{"type": "message", "id": "m", "role": "assistant",
+		"content": []any{object{"type": "output_text", "text": "done"}}}
 	if call != nil {
-		item = object{"type": "function_call", "id": fmt.Sprint("fc_", n), "call_id": fmt.Sprint("call_", n), "name": call.Tool.Name, "arguments": call.Arguments}
+		item = object{"type": "function_call", "id": fmt.Sprint("fc_", n), "call_id": fmt.Sprint("call_", n),
+			"name": call.Tool.Name, "arguments": call.Arguments}
 		if call.Tool.Namespace != "" {
 			item["namespace"] = call.Tool.Namespace
 		}
@@ -107,7 +109,8 @@ func writeChat(w io.Writer, n int, call *Call) {
 		}}, "tool_calls"
 	}
 	var usage any // in the last chunk: Continue drops what another with it says
-	for _, choice := range []object{{"index": 0, "delta": delta}, {"index": 0, "delta": object{}, "finish_reason": reason}} {
+	for _, choice := range []object{{"index": 0, "delta": delta},
+		{"index": 0, "delta": object{}, "finish_reason": reason}} {
 		send(w, "", object{
 			"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "none", "choices": []any{choice}, "usage": usage,
 		})

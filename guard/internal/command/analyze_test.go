@@ -13,7 +13,8 @@ import (
 // class of a shell, to what it must come out as. want lists texts, separated by
 // " | ", that a deny rule must see; an undecidable row must also be hiding.
 func TestAnalyze(t *testing.T) {
-	for _, rows := range [][]row{separatorRows, wrapperRows, wordRows, undecidableRows, programRows, variableRows, quotedRows} {
+	for _, rows := range [][]row{separatorRows, wrapperRows, wordRows, undecidableRows, programRows, variableRows,
+		quotedRows} {
 		for _, tt := range rows {
 			tt.check(t)
 		}
@@ -32,7 +33,8 @@ func (tt row) check(t *testing.T) {
 	a := Analyze(tt.text)
 	name := tt.text[:min(len(tt.text), 60)]
 	if got := len(a.Undecidable) > 0; got != tt.undecidable || a.Hiding != got {
-		t.Errorf("%s: %q: undecidable %q, hiding %v; want undecidable %v", tt.source, name, a.Undecidable, a.Hiding, tt.undecidable)
+		t.Errorf("%s: %q: undecidable %q, hiding %v; want undecidable %v", tt.source, name, a.Undecidable, a.Hiding,
+			tt.undecidable)
 	}
 	var found []string
 	for _, c := range a.Commands {

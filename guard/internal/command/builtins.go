@@ -55,7 +55,8 @@ func readOther(w *walker, c Simple, stdin []*syntax.Redirect) {
 		if !asksVersion(c) {
 			w.undecided(!interpretsFile(c), c.Name+" "+interprets)
 		}
-	case listed("starters", c.Name) || strings.HasPrefix(c.Name, "ld-linux") || strings.HasPrefix(c.Name, "ld-musl") || strings.HasPrefix(c.Name, "ld64.so"):
+	case listed("starters", c.Name) || strings.HasPrefix(c.Name, "ld-linux") || strings.HasPrefix(c.Name, "ld-musl") ||
+		strings.HasPrefix(c.Name, "ld64.so"):
 		if asksVersion(c) || pages(c) || c.Name == "crontab" && len(c.Args) == 2 && c.Args[1].Text == "-l" {
 			return
 		}
@@ -88,7 +89,8 @@ func interpretsFile(c Simple) bool {
 	case oneOf(c.Name, "bun deno"):
 		return !slices.ContainsFunc(c.Args[1:], func(w Word) bool { return !w.Static || oneOf(w.Text, "-e -p --eval --print eval repl -") })
 	}
-	return strings.ContainsAny(first, "./") && !isOption(first) && !strings.HasPrefix(first, "/dev/") && !strings.HasPrefix(first, "/proc/")
+	return strings.ContainsAny(first, "./") && !isOption(first) && !strings.HasPrefix(first, "/dev/") &&
+		!strings.HasPrefix(first, "/proc/")
 }
 
 // HandsOver reports whether a command makes another process start a program, such as a service of the host. A gate on
@@ -124,7 +126,8 @@ func pages(c Simple) bool {
 		if isOption(w.Text) {
 			return !w.Static || strings.Trim(w.Text[1:], "NRSFXiIMmeEgsdu") != ""
 		}
-		return !w.Static && !w.Glob && !w.Home || strings.HasPrefix(w.Text, "+") || w.Glob && strings.IndexAny(w.Text, "*?[") == 0
+		return !w.Static && !w.Glob && !w.Home || strings.HasPrefix(w.Text, "+") || w.Glob &&
+			strings.IndexAny(w.Text, "*?[") == 0
 	})
 }
 

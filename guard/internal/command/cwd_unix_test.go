@@ -45,7 +45,8 @@ func (w *walk) command(depth int) string {
 			}
 			return w.one("true", "false", "exit", "exit 1", "exit 1 2", "exit x")
 		}
-		return "cd " + w.one("a", "b", "..", "a/b", "none", ".", "-- a", "", "../y") + w.one("", "", "", " > out", " > none/out")
+		return "cd " + w.one("a", "b", "..", "a/b", "none", ".", "-- a", "", "../y") + w.one("", "", "", " > out",
+			" > none/out")
 	}
 	in := func() string { return w.list(depth - 1) }
 	switch w.IntN(14) {
@@ -108,7 +109,8 @@ func TestPlacesAgainstBash(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin, start := filepath.Join(top, "bin"), filepath.Join(top, "x", "y")
-	for _, dir := range []string{bin, filepath.Join(start, "a", "b"), filepath.Join(start, "b", "a"), filepath.Join(start, "a", "a"), filepath.Join(start, "home")} {
+	for _, dir := range []string{bin, filepath.Join(start, "a", "b"), filepath.Join(start, "b", "a"),
+		filepath.Join(start, "a", "a"), filepath.Join(start, "home")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,8 @@ func newShellLab(t testing.TB) *shellLab {
 		t.Skip("bash is not installed: its view of the commands cannot be compared")
 	}
 	root := t.TempDir()
-	lab := &shellLab{bash: bash, dir: filepath.Join(root, "work"), bin: filepath.Join(root, "bin"), home: filepath.Join(root, "home")}
+	lab := &shellLab{bash: bash, dir: filepath.Join(root, "work"), bin: filepath.Join(root, "bin"),
+		home: filepath.Join(root, "home")}
 	for _, dir := range []string{lab.dir, lab.bin, lab.home} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -199,5 +200,6 @@ func harmless(text string) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(Analyze(text).Writes, func(w Word) bool { return strings.HasPrefix(w.Text, "/") || strings.Contains(w.Text, "..") })
+	return !slices.ContainsFunc(Analyze(text).Writes,
+		func(w Word) bool { return strings.HasPrefix(w.Text, "/") || strings.Contains(w.Text, "..") })
 }

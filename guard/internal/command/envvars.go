@@ -20,7 +20,9 @@ func steers(name string) bool {
 
 // harmlessValue reports whether a value of a steering variable has no influence on what runs.
 func harmlessValue(name, value string) bool {
-	return listed("harmless assignments", name+"="+value) || oneOf(name, "NODE_OPTIONS GOFLAGS MAKEFLAGS RUSTFLAGS CC CXX MAVEN_OPTS GOPROXY GOTOOLCHAIN") && harmlessOptions().MatchString(value)
+	return listed("harmless assignments", name+"="+value) ||
+		oneOf(name, "NODE_OPTIONS GOFLAGS MAKEFLAGS RUSTFLAGS CC CXX MAVEN_OPTS GOPROXY GOTOOLCHAIN") &&
+			harmlessOptions().MatchString(value)
 }
 
 // harmlessOptions matches the usual values of variables that hold options. They name no file, and no program of the

@@ -96,11 +96,13 @@ func (c Simple) ReadOnly() bool {
 		return w.Static || w.Home || p.flags["says"] && saysNumber().MatchString(w.Text)
 	}
 	doubt := func(w Word) bool {
-		return !known(w) || w.Static && outsideOption(w.Text) || oneOf(w.Text, p.lists["not"]) || containsOneOf(w.Text, p.lists["within"]) ||
+		return !known(w) || w.Static && outsideOption(w.Text) || oneOf(w.Text, p.lists["not"]) ||
+			containsOneOf(w.Text, p.lists["within"]) ||
 			c.Name == "date" && !isOption(w.Text) && !strings.HasPrefix(w.Text, "+") // it sets the clock
 	}
 	danger := p.lists["danger"]
-	return p.flags["looks"] && !slices.ContainsFunc(c.Args[1:], doubt) && (danger == "" || !p.parse(c.Args).hasStartOf(danger))
+	return p.flags["looks"] && !slices.ContainsFunc(c.Args[1:], doubt) &&
+		(danger == "" || !p.parse(c.Args).hasStartOf(danger))
 }
 
 // saysNumber matches a word that is literal except for shell parameters that hold numbers: "exit code: $?".

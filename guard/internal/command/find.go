@@ -31,7 +31,8 @@ func readFind(w *walker, c Simple) {
 func findExec(w *walker, c Simple, i int) int {
 	end := i + 1
 	for end < len(c.Args) && c.Args[end].Text != ";" && !(c.Args[end].Text == "+" && c.Args[end-1].Text == "{}") {
-		if word := c.Args[end]; end > i+1 && !word.Static && !word.Glob && (word.prefix == "" || word.prefix == ";" || word.prefix == "{}") {
+		if word := c.Args[end]; end > i+1 && !word.Static && !word.Glob &&
+			(word.prefix == "" || word.prefix == ";" || word.prefix == "{}") {
 			w.undecided(true, c.Name+" with a word that may end a command: "+word.Text)
 		}
 		end++

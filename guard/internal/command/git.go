@@ -19,7 +19,8 @@ var gitSpec = spec{short: "C:c:Pvh", long: "config-env: exec-path:: git-dir: wor
 func gitSubcommand(c Simple) (index int, reason string) {
 	p := gitSpec.parse(c.Args)
 	for _, o := range p.options {
-		if oneOf(o.name, "config-env git-dir work-tree bare") || o.name == "exec-path" && o.has || o.name == "c" && !harmlessKey(o.value) {
+		if oneOf(o.name, "config-env git-dir work-tree bare") || o.name == "exec-path" && o.has || o.name == "c" &&
+			!harmlessKey(o.value) {
 			reason = "git with option " + o.name + " can run commands by its configuration"
 		}
 	}
@@ -38,7 +39,8 @@ func harmlessKey(word Word) bool {
 	name, value, _ := strings.Cut(word.Text, "=")
 	name = strings.ToLower(name)
 	section, key, _ := strings.Cut(name, ".")
-	return word.Static && (oneOf(section, "color advice column") || (section == "pager" || name == "core.pager") && oneOf(value, "cat false") || key != "" && listed("git data", name))
+	return word.Static && (oneOf(section, "color advice column") || (section == "pager" || name == "core.pager") &&
+		oneOf(value, "cat false") || key != "" && listed("git data", name))
 }
 
 // gitProgram returns the subcommand that a program such as git-push stands for, or "?".

@@ -104,10 +104,12 @@ func runner(c Simple) (starts []int) {
 		case found:
 		case word.Static && isOption(word.Text):
 			option = !strings.Contains(word.Text, "=") && !oneOf(word.Text, "-y --yes -q --quiet -s --silent")
-		case word.Static && oneOf(word.Text, runVerbs) && !(word.Text == "run" && oneOf(c.Name, "npm pnpm yarn")) && (!running || oneOf(c.Name, "uv dotenv dotenvx")):
+		case word.Static && oneOf(word.Text, runVerbs) && !(word.Text == "run" && oneOf(c.Name, "npm pnpm yarn")) &&
+			(!running || oneOf(c.Name, "uv dotenv dotenvx")):
 			running, option = true, false
 		case !running:
-			if !option && !(c.Name == "yarn" && strings.HasPrefix(word.Text, "workspace")) && !(c.Name == "yarn" && i > 0 && strings.HasPrefix(c.Args[i].Text, "workspace")) {
+			if !option && !(c.Name == "yarn" && strings.HasPrefix(word.Text, "workspace")) &&
+				!(c.Name == "yarn" && i > 0 && strings.HasPrefix(c.Args[i].Text, "workspace")) {
 				return nil
 			}
 			option = false

@@ -33,7 +33,8 @@ func assignBefore(w *walker, c *Simple, a *syntax.Assign) {
 func assignNamed(w *walker, c *Simple, name, value string) {
 	w.setsVariable(name, value)
 	c.Assigns = append(c.Assigns, name)
-	c.unsafeEnv = c.unsafeEnv || steers(name) && !safeLead(name) && !harmlessValue(name, value) && !keepsPath(name, value)
+	c.unsafeEnv = c.unsafeEnv || steers(name) && !safeLead(name) && !harmlessValue(name, value) &&
+		!keepsPath(name, value)
 }
 
 // assignedValue returns what is assigned, "$" if that is not known. A PATH is returned as it was written.
@@ -56,7 +57,8 @@ func assignedValue(w *walker, a *syntax.Assign) string {
 // readDeclaration lists export, declare, local, readonly, typeset and nameref as
 // the builtins they are.
 func readDeclaration(w *walker, d *syntax.DeclClause) {
-	c := Simple{Via: w.via, Outer: w.outer, Places: w.standing, Args: []Word{fixed(d.Variant.Value)}, Source: w.source(d)}
+	c := Simple{Via: w.via, Outer: w.outer, Places: w.standing, Args: []Word{fixed(d.Variant.Value)},
+		Source: w.source(d)}
 	for _, a := range d.Args {
 		word := Word{Text: w.source(a), single: true}
 		switch {
@@ -99,7 +101,8 @@ func readDeclare(w *walker, c Simple) {
 				value = "$"
 			}
 			w.setsVariable(name, value)
-			if c.Name == "export" && steers(name) && !safeLead(name) && !harmlessValue(name, value) && !keepsPath(name, value) {
+			if c.Name == "export" && steers(name) && !safeLead(name) && !harmlessValue(name, value) &&
+				!keepsPath(name, value) {
 				w.out.Commands[w.current].unsafeEnv = true
 			}
 		}

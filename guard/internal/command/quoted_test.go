@@ -26,13 +26,15 @@ var closings = [...][2]string{
 
 func quotedPiece(r *rand.Rand, depth int) string {
 	if depth == 0 {
-		return pick(r, "a", "b", "'", `\`, `\'`, `\"`, "$(rm x)", "`rm x`", "}", "{", "#", " ", ")", "$x", `"`, "; rm x;", "\nrm x\n", "$", "''", `""`, "$'", `$"`)
+		return pick(r, "a", "b", "'", `\`, `\'`, `\"`, "$(rm x)", "`rm x`", "}", "{", "#", " ", ")", "$x", `"`,
+			"; rm x;", "\nrm x\n", "$", "''", `""`, "$'", `$"`)
 	}
 	switch r.IntN(8) {
 	case 0, 1:
 		return pick(r, "rm x", "echo ", ";", "\n", "|", "&&", "'", `"`, "x=", "$(rm x)", "`rm x`", " ")
 	case 2, 3:
-		operator := pick(r, ":-", "-", ":=", "=", ":+", "+", ":?", "#", "##", "%", "%%", "/", "//", "/#", "/%", "/a/", "^", ",", ":", ":0:", "@", "[")
+		operator := pick(r, ":-", "-", ":=", "=", ":+", "+", ":?", "#", "##", "%", "%%", "/", "//", "/#", "/%", "/a/",
+			"^", ",", ":", ":0:", "@", "[")
 		return "${x" + operator + nested(r, depth-1) + pick(r, "}", "}", "}", "]}")
 	}
 	around := closings[r.IntN(len(closings))]

@@ -13,7 +13,8 @@ import (
 
 // fragments are what randomText puts together: separators, quotes, expansions,
 // wrappers and the words that turn them against each other.
-var fragments = strings.Split(`rm|ls|cat|x|y|a.txt| |  |;| ; |\n|NL|P|&& |PP|& wait |P& |$(|)|`+"`"+`|'|"|\|$'|$"|\x72m|{|,|}|{rm,x}|(|(|)|{ |; }|! |#| #|$|${|}|$x|"$x"|$@|`+
+var fragments = strings.Split(`rm|ls|cat|x|y|a.txt| |  |;| ; |\n|NL|P|&& |PP|& wait |P& |$(|)|`+"`"+
+	`|'|"|\|$'|$"|\x72m|{|,|}|{rm,x}|(|(|)|{ |; }|! |#| #|$|${|}|$x|"$x"|$@|`+
 	`if |; then |; else |; fi|for i in |; do |; done|while |case a in a) |;;|; esac|[[ | ]]|((|))|$((|=|x=|y=$|+=|~|*|?|[|]|a[|<<EOF\n|\nEOF\n|<<'EOF'\n|<<-EOF\n|<<< |< a.txt |> o |2>&1 |<(|>(|`+
 	`eval |bash -c |sh -c |env |timeout 5 |nice |xargs |command |exec |builtin |trap |find . -exec |{} |\; |+ |-I{} |-n1 |-- |-e |-c |f() |function f |f|time |coproc |declare |export |let |test |-v |-eq |read |printf |echo |LC|LC|>&|<&|-|-a |-n |+n |-norc |jobs -x |local |a=() |"$x"|{a[b]}>|$[|@P|:-|:=|:|/|%|!|\n#|\\n`, "|")
 

@@ -103,7 +103,8 @@ func TestFiles(t *testing.T) {
 	for _, tt := range tests {
 		reads, writes := Analyze(tt.text).Commands[0].Files()
 		if list(reads) != tt.reads || list(writes) != tt.writes {
-			t.Errorf("%q: got reads %q writes %q, want %q and %q", tt.text, list(reads), list(writes), tt.reads, tt.writes)
+			t.Errorf("%q: got reads %q writes %q, want %q and %q", tt.text, list(reads), list(writes),
+				tt.reads, tt.writes)
 		}
 	}
 }

@@ -2,7 +2,8 @@ package command
 
 // sedLooks matches a script that prints, deletes and replaces: it neither runs commands (e,
 // s///e) nor touches files (w, r).
-var sedLooks = regular(`^(ADDR(\s*,\s*\+?ADDR)?\s*!?\s*([pdqQ=hHgGxnND]\s*|PART\s*)(;|\n|$)\s*)*$`, "ADDR", `(\d+|\$|/(TEXT)*/I?)?`,
+var sedLooks = regular(`^(ADDR(\s*,\s*\+?ADDR)?\s*!?\s*([pdqQ=hHgGxnND]\s*|PART\s*)(;|\n|$)\s*)*$`, "ADDR",
+	`(\d+|\$|/(TEXT)*/I?)?`,
 	"PART", `[sy](/(TEXT)*/(TEXT)*/|\|([^|\\\n[]|\\[^\n])*\|([^|\\\n[]|\\[^\n])*\||#([^#\\\n[]|\\[^\n])*#([^#\\\n[]|\\[^\n])*#)[gpiIM0-9]*`,
 	"TEXT", `[^/\\\n[]|\\[^\n]|\[\^?[^]/\n[]+\]`)
 

@@ -10,7 +10,8 @@ import (
 )
 
 // shellSpec lists the options of bash that change nothing but how its script runs, and -c, -n and -s.
-var shellSpec = spec{short: "abcefhlmnprstuvxBCDEHPTo:O:", long: "norc noprofile posix verbose login restricted noediting help version rcfile: init-file:"}
+var shellSpec = spec{short: "abcefhlmnprstuvxBCDEHPTo:O:",
+	long: "norc noprofile posix verbose login restricted noediting help version rcfile: init-file:"}
 
 // readShell looks at what bash and its kin run: the text after -c, a script file, or standard input.
 func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
@@ -24,7 +25,8 @@ func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 	}
 	long := slices.ContainsFunc(p.options, func(o option) bool { return o.long })
 	odd := func(word Word) bool { // bash takes long options with one dash too, and + takes an option back
-		return strings.HasPrefix(word.Text, "+") || strings.HasPrefix(word.prefix, "+") || listed("single dash", word.Text)
+		return strings.HasPrefix(word.Text, "+") || strings.HasPrefix(word.prefix, "+") ||
+			listed("single dash", word.Text)
 	}
 	switch {
 	case p.unsure != "" || slices.ContainsFunc(c.Args[1:], odd), long && posix, p.has("rcfile init-file"):
@@ -126,7 +128,8 @@ func readBuiltin(w *walker, c Simple) {
 	case "set", "shopt":
 		readSet(w, c)
 	case "alias", "enable", "hash", "bind", "complete", "compgen", "fc", "jobs", "let":
-		prints := len(operands) == 0 || len(operands) == 1 && c.Name != "let" && oneOf(operands[0].Text, "-p -r -a -l -rp -pr")
+		prints := len(operands) == 0 || len(operands) == 1 && c.Name != "let" &&
+			oneOf(operands[0].Text, "-p -r -a -l -rp -pr")
 		if !prints {
 			w.undecided(true, c.Name+" can run its words, or change what a name runs")
 		}

@@ -131,7 +131,8 @@ func NamesSubcommand(program, word, name string, first bool) (same, perhaps bool
 		return true, false
 	case r.lists[word] != "" || oneOf(word, r.lists["names"]) || program == "git" && listed("git", word):
 		return false, false
-	case r.is("prefix prefixes") && (strings.HasPrefix(name, word) || abbreviates(word, name) || r.flags["camel"] && abbreviates(word, kebab(name))):
+	case r.is("prefix prefixes") && (strings.HasPrefix(name, word) || abbreviates(word, name) || r.flags["camel"] &&
+		abbreviates(word, kebab(name))):
 		return true, false
 	}
 	if r.is("prefix prefixes") {

@@ -34,7 +34,8 @@ func TestNamesSubcommand(t *testing.T) {
 		check := func(words string, same, perhaps bool) {
 			for word := range strings.FieldsSeq(words) {
 				if is, may := NamesSubcommand(tt.program, word, tt.name, true); is != same || may != perhaps {
-					t.Errorf("%s %s is %s: %v, perhaps: %v, want %v, %v", tt.program, word, tt.name, is, may, same, perhaps)
+					t.Errorf("%s %s is %s: %v, perhaps: %v, want %v, %v", tt.program, word, tt.name, is, may,
+						same, perhaps)
 				}
 			}
 		}
@@ -45,7 +46,8 @@ func TestNamesSubcommand(t *testing.T) {
 	for _, tt := range []struct {
 		program, word, name string
 		want                bool
-	}{{"ip", "del", "delete", true}, {"nmcli", "d", "delete", true}, {"npm", "dep", "deploy", false}, {"php", "migr", "migrate", true}, {"docker", "r", "rm", false}} {
+	}{{"ip", "del", "delete", true}, {"nmcli", "d", "delete", true}, {"npm", "dep", "deploy", false}, {"php", "migr",
+		"migrate", true}, {"docker", "r", "rm", false}} {
 		if same, _ := NamesSubcommand(tt.program, tt.word, tt.name, false); same != tt.want {
 			t.Errorf("a later word of %s: %s is %s: %v", tt.program, tt.word, tt.name, same)
 		}

@@ -172,7 +172,8 @@ func (w *walker) inner(via string, args []Word, assigns []string, stdin []*synta
 	sub.via, sub.outer = w.within(via), outer
 	sub.depth++
 	sub.funcs = nil // programs run programs, not functions
-	sub.simple(Simple{Args: args, Assigns: assigns, Via: sub.via, Outer: outer, Places: w.out.Commands[outer].Places, unsafeEnv: w.out.Commands[outer].unsafeEnv}, stdin)
+	sub.simple(Simple{Args: args, Assigns: assigns, Via: sub.via, Outer: outer, Places: w.out.Commands[outer].Places,
+		unsafeEnv: w.out.Commands[outer].unsafeEnv}, stdin)
 	w.current = outer
 }
 
@@ -196,7 +197,8 @@ func (w *walker) textOf(via string, script Word, posix bool, funcs map[string]bo
 		w.unread("too many commands, or nested too deep")
 		return
 	}
-	sub := &walker{out: w.out, via: w.within(via), outer: outer, current: -1, depth: w.depth + 1, posix: posix, funcs: funcs}
+	sub := &walker{out: w.out, via: w.within(via), outer: outer, current: -1, depth: w.depth + 1, posix: posix,
+		funcs: funcs}
 	sub.sameShell = via == "eval"
 	if via != "trap" { // a trap may run in any directory
 		sub.start = w.out.Commands[outer].Places

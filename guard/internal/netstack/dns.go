@@ -70,7 +70,8 @@ func (n *Network) serveTCP(conn net.Conn) {
 		if answer == nil {
 			return
 		}
-		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil {
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))),
+			answer...)); err != nil {
 			return
 		}
 	}
@@ -261,7 +262,8 @@ func (n *Network) reverse(q query) ([]dnsmessage.ResourceBody, dnsmessage.RCode)
 
 // outside returns how to answer a query with a lookup outside, or nil if none is needed or allowed.
 func (n *Network) outside(q query) func(context.Context) ([]dnsmessage.ResourceBody, dnsmessage.RCode) {
-	if q.name == "localhost" || strings.HasSuffix(q.name, ".localhost") || strings.HasSuffix(q.name, ".arpa") || !n.config.Resolves(q.name) {
+	if q.name == "localhost" || strings.HasSuffix(q.name, ".localhost") || strings.HasSuffix(q.name, ".arpa") ||
+		!n.config.Resolves(q.name) {
 		return nil
 	}
 	switch q.question.Type {

@@ -93,7 +93,8 @@ type Network struct {
 
 // Start serves a link until Close.
 func Start(link stack.LinkEndpoint, config Config) (*Network, error) {
-	n := &Network{config: config, link: link, lookups: make(chan struct{}, maxLookups), conns: make(chan struct{}, maxConns)}
+	n := &Network{config: config, link: link, lookups: make(chan struct{}, maxLookups),
+		conns: make(chan struct{}, maxConns)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.stack = stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
@@ -111,7 +112,8 @@ func (n *Network) setUp() error {
 	sack := tcpip.TCPSACKEnabled(true)
 	held := tcp.NewForwarder(n.stack, 0, maxHeld, n.connect)
 	n.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, held.HandlePacket)
-	own := tcpip.ProtocolAddress{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: tcpip.AddrFrom4(Resolver.As4()).WithPrefix()}
+	own := tcpip.ProtocolAddress{Protocol: ipv4.ProtocolNumber,
+		AddressWithPrefix: tcpip.AddrFrom4(Resolver.As4()).WithPrefix()}
 	for _, step := range []func() tcpip.Error{
 		func() tcpip.Error { return n.stack.SetTransportProtocolOption(tcp.ProtocolNumber, &sack) },
 		func() tcpip.Error { return n.stack.CreateNIC(nic, n.link) },

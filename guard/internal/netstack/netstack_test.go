@@ -49,7 +49,8 @@ func newProgram(t testing.TB, config Config) *program {
 	if err := s.CreateNIC(1, inside); err != nil {
 		t.Fatal(err)
 	}
-	own := tcpip.ProtocolAddress{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: tcpip.AddrFrom4(Inside.As4()).WithPrefix()}
+	own := tcpip.ProtocolAddress{Protocol: ipv4.ProtocolNumber,
+		AddressWithPrefix: tcpip.AddrFrom4(Inside.As4()).WithPrefix()}
 	if err := s.AddProtocolAddress(1, own, stack.AddressProperties{}); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,8 @@ func (o *outside) config() Config {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			o.queries = append(o.queries, name+" "+kind.String())
-			return []dnsmessage.ResourceBody{textRecord(strings.Repeat("x", 300)), textRecord(strings.Repeat("y", 300))}, nil
+			return []dnsmessage.ResourceBody{textRecord(strings.Repeat("x", 300)),
+				textRecord(strings.Repeat("y", 300))}, nil
 		},
 		Connect: func(ctx context.Context, from, to netip.AddrPort, host string) (net.Conn, error) {
 			if from.Addr() != Inside || from.Port() == 0 {

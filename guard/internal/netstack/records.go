@@ -33,7 +33,8 @@ func Records(ctx context.Context, name string, kind dnsmessage.Type) (list []dns
 		_, all, err := net.DefaultResolver.LookupSRV(ctx, "", "", name)
 		for _, srv := range all {
 			if host, err := dnsmessage.NewName(srv.Target); err == nil {
-				list = append(list, &dnsmessage.SRVResource{Priority: srv.Priority, Weight: srv.Weight, Port: srv.Port, Target: host})
+				list = append(list, &dnsmessage.SRVResource{Priority: srv.Priority, Weight: srv.Weight, Port: srv.Port,
+					Target: host})
 			}
 		}
 		return list, err

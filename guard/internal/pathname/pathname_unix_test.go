@@ -62,7 +62,8 @@ func TestIgnoresCase(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
-	places := PlacesOf(Folded, Place{Given: "/home/u/link", Real: "/data/Target"}, Place{}, Place{Given: "/etc/x", Real: "/etc/x"})
+	places := PlacesOf(Folded, Place{Given: "/home/u/link", Real: "/data/Target"}, Place{},
+		Place{Given: "/etc/x", Real: "/etc/x"})
 	for _, tt := range []struct {
 		path                  string
 		hold, lieIn, lieBelow bool

@@ -44,7 +44,8 @@ func (s Spelling) Of(name string) string {
 // visible drops the code points that file systems which fold case ignore: HFS+
 // and ext4 take ".g\u200cit" as ".git".
 func visible(r rune) rune {
-	if unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Variation_Selector, r) {
+	if unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) ||
+		unicode.Is(unicode.Variation_Selector, r) {
 		return -1
 	}
 	return r

@@ -54,8 +54,9 @@ func newAuthority() (*authority, error) {
 		}
 	}
 	der, err := a.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "toolhost sandbox"}, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
-		KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: "toolhost sandbox"}, IsCA: true, BasicConstraintsValid: true,
+		MaxPathLenZero: true,
+		KeyUsage:       x509.KeyUsageCertSign,
 	}, authorityLife, &a.key.PublicKey)
 	if err == nil {
 		a.certificate, err = x509.ParseCertificate(der)
@@ -86,7 +87,8 @@ func (a *authority) certificateFor(host string) (*tls.Certificate, error) {
 	if c := a.leaves[host]; c != nil && time.Until(c.Leaf.NotAfter) > leafLife/2 {
 		return c, nil
 	}
-	template := &x509.Certificate{Subject: pkix.Name{CommonName: "a host reached from a toolhost sandbox"}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: "a host reached from a toolhost sandbox"},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	if ip := net.ParseIP(host); ip != nil {
 		template.IPAddresses = []net.IP{ip}
 	} else {

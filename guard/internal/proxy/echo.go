@@ -92,7 +92,8 @@ func encodingOf(header http.Header) string {
 	for i := range names {
 		names[i] = strings.TrimPrefix(strings.TrimSpace(names[i]), "x-")
 	}
-	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == "" || name == "identity" }), ",")
+	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == "" || name == "identity" }),
+		",")
 }
 
 // acceptsGzip reports whether a client has asked for gzip.
@@ -131,7 +132,8 @@ func isText(contentType string) bool {
 		return true
 	}
 	top, _, _ := strings.Cut(kind, "/")
-	return top == "text" || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") || strings.HasSuffix(kind, "javascript") ||
+	return top == "text" || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") ||
+		strings.HasSuffix(kind, "javascript") ||
 		strings.HasSuffix(kind, "yaml") || kind == formType
 }
 

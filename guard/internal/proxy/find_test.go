@@ -33,7 +33,8 @@ func TestFinder(t *testing.T) {
 			}
 		}
 		if at, found := f.find([]byte(in), limit); at != wantAt || found.outside != want {
-			t.Fatalf("%v in %s before %d: got %q at %d, want %q at %d", pairs, in, limit, found.outside, at, want, wantAt)
+			t.Fatalf("%v in %s before %d: got %q at %d, want %q at %d", pairs, in, limit, found.outside, at,
+				want, wantAt)
 		}
 		kept := 0
 		for n := 1; n <= len(in); n++ {

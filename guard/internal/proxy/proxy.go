@@ -114,7 +114,8 @@ type Proxy struct {
 // Start serves the connections of a listener, which is closed with the proxy. A nil dial is a net.Dialer, a nil
 // resolve net.DefaultResolver.
 func Start(l net.Listener, rules Rules, dial DialFunc, resolve ResolveFunc) *Proxy {
-	p := &Proxy{rules: rules, address: l.Addr().String(), listener: l, dial: dial, resolve: resolve, secrets: secrets{all: rules.Secrets}}
+	p := &Proxy{rules: rules, address: l.Addr().String(), listener: l, dial: dial, resolve: resolve,
+		secrets: secrets{all: rules.Secrets}}
 	if p.dial == nil {
 		p.dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
@@ -133,7 +134,10 @@ func Start(l net.Listener, rules Rules, dial DialFunc, resolve ResolveFunc) *Pro
 			r.Out.Header.Del("Proxy-Connection")
 		},
 		Transport: &http.Transport{
-			DialContext:            func(ctx context.Context, _, address string) (net.Conn, error) { return p.reach(ctx, address) },
+			DialContext: func(ctx context.Context, _, address string) (net.Conn,
+				error) {
+				return p.reach(ctx, address)
+			},
 			DisableKeepAlives:      true,
 			ResponseHeaderTimeout:  0, // the command's own limits apply
 			MaxResponseHeaderBytes: 1 << 20,
@@ -228,7 +232,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		p.tunnel(w, r)
 	case r.URL.Scheme == "http" && r.URL.Host != "":
 		if secret := (&request{Request: r, secrets: &p.secrets, may: func(*Secret) bool { return false }}).stray(); secret != nil {
-			refusal := straying(secret, net.JoinHostPort(CanonicalHost(r.URL.Hostname()), cmp.Or(r.URL.Port(), "80")), false)
+			refusal := straying(secret, net.JoinHostPort(CanonicalHost(r.URL.Hostname()), cmp.Or(r.URL.Port(), "80")),
+				false)
 			p.note(r.Context(), refusal)
 			misdirected(w, refusal)
 			return
@@ -401,7 +406,8 @@ func (p *Proxy) reach(ctx context.Context, address string) (net.Conn, error) {
 func loopback(host string) bool {
 	a, err := netip.ParseAddr(host)
 	a = a.Unmap()
-	return host == localhost || strings.HasSuffix(host, "."+localhost) || err == nil && (a.IsLoopback() || a.IsUnspecified())
+	return host == localhost || strings.HasSuffix(host, "."+localhost) || err == nil &&
+		(a.IsLoopback() || a.IsUnspecified())
 }
 
 // localhost is the name of this machine's loopback interface in rules and questions.
@@ -480,7 +486,8 @@ func (p *Proxy) local(ctx context.Context, port string) (net.Conn, error) {
 func (p *Proxy) inside(ctx context.Context, host, port string) (net.Conn, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if _, own, _ := net.SplitHostPort(p.address); err != nil || port == own {
-		return nil, &refusedError{host: net.JoinHostPort(host, port), why: "it is not a port of a program in the sandbox"}
+		return nil, &refusedError{host: net.JoinHostPort(host, port),
+			why: "it is not a port of a program in the sandbox"}
 	}
 	return p.rules.Inside(ctx, int(n))
 }

@@ -96,9 +96,15 @@ type proxyFixture struct {
 
 func newProxyFixture(t *testing.T, rules Rules, resolve map[string][]string) *proxyFixture {
 	t.Helper()
-	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "upstream for ", r.Host) }))
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		fmt.Fprint(w, "upstream for ", r.Host)
+	}))
 	t.Cleanup(plain.Close)
-	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "secure upstream for ", r.Host) }))
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		fmt.Fprint(w, "secure upstream for ", r.Host)
+	}))
 	t.Cleanup(secure.Close)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -201,7 +207,8 @@ func TestProxyWildcardStaysPublic(t *testing.T) {
 	f := newProxyFixture(t, Rules{AllowedDomains: []string{"*"}}, map[string][]string{
 		"localtest.test": {"127.0.0.1"}, "2130706433": {"127.0.0.1"}, "open.test": {"1.2.3.4"},
 	})
-	for _, u := range []string{"http://127.0.0.1/", "http://localtest.test/", "http://2130706433/", "http://[::ffff:7f00:1]/", "http://169.254.169.254/"} {
+	for _, u := range []string{"http://127.0.0.1/", "http://localtest.test/", "http://2130706433/",
+		"http://[::ffff:7f00:1]/", "http://169.254.169.254/"} {
 		if got := f.get(t, u); !strings.Contains(got, "not a public one") {
 			t.Errorf("%s: got %q", u, got)
 		}
@@ -214,7 +221,8 @@ func TestProxyWildcardStaysPublic(t *testing.T) {
 // TestProxyPrivate: with AllowPrivate an allowed name leads to a private network,
 // but not to this machine, its link, or what is not allowed.
 func TestProxyPrivate(t *testing.T) {
-	rules := Rules{AllowedDomains: []string{"*.corp.test", "10.9.9.9"}, DeniedDomains: []string{"10.0.0.66"}, AllowPrivate: true}
+	rules := Rules{AllowedDomains: []string{"*.corp.test", "10.9.9.9"}, DeniedDomains: []string{"10.0.0.66"},
+		AllowPrivate: true}
 	f := newProxyFixture(t, rules, map[string][]string{
 		"ten.corp.test": {"10.1.2.3"}, "ula.corp.test": {"fd00::5"}, "shared.corp.test": {"100.64.0.9"}, "denied.corp.test": {"10.0.0.66"},
 		"loop.corp.test": {"127.0.0.1"}, "loop6.corp.test": {"::1"}, "metadata.corp.test": {"169.254.169.254"}, "link6.corp.test": {"fe80::1"},
@@ -291,7 +299,10 @@ func TestProxyInside(t *testing.T) {
 		{url: "http://127.0.0.1:PROXY/", want: "not a port of a program in the sandbox"},
 	} {
 		var inside []string
-		inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "upstream for ", r.Host) }))
+		inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			fmt.Fprint(w, "upstream for ", r.Host)
+		}))
 		defer inner.Close()
 		f := newProxyFixture(t, Rules{AllowedDomains: c.allowed, DeniedDomains: c.denied, Local: func(int) (bool, string) { return true, "" }, Inside: func(ctx context.Context, port int) (net.Conn, error) {
 			inside = append(inside, strconv.Itoa(port))
@@ -299,7 +310,8 @@ func TestProxyInside(t *testing.T) {
 		}}, map[string][]string{"rebind.test": {"127.0.0.1"}})
 		_, port, _ := net.SplitHostPort(f.address)
 		got := f.get(t, strings.Replace(c.url, "PROXY", port, 1))
-		if !strings.Contains(got, c.want) || strings.Join(inside, " ") != c.inside || strings.Join(f.dialed, " ") != c.dialed {
+		if !strings.Contains(got, c.want) || strings.Join(inside, " ") != c.inside ||
+			strings.Join(f.dialed, " ") != c.dialed {
 			t.Errorf("%s with %v: %q, inside %v, dialed %v", c.url, c.allowed, got, inside, f.dialed)
 		}
 	}

@@ -159,7 +159,8 @@ var spellings = func() (list []func(string) string) {
 		})
 	}
 	slashes, equals := strings.NewReplacer("/", `\/`), strings.NewReplacer("=", `\u003d`, "+", `\u002b`, "/", `\u002f`)
-	decimal, hexadecimal := strings.NewReplacer("=", "&#61;", "+", "&#43;", "/", "&#47;"), strings.NewReplacer("=", "&#x3D;", "+", "&#x2B;", "/", "&#x2F;")
+	decimal, hexadecimal := strings.NewReplacer("=", "&#61;", "+", "&#43;", "/", "&#47;"), strings.NewReplacer("=",
+		"&#x3D;", "+", "&#x2B;", "/", "&#x2F;")
 	list = append(list, inJSON, html.EscapeString, decimal.Replace, hexadecimal.Replace,
 		func(s string) string { return slashes.Replace(inJSON(s)) },
 		func(s string) string { return equals.Replace(inJSON(s)) },

@@ -53,7 +53,8 @@ func newSecretFixture(t testing.TB, handler http.HandlerFunc) *secretFixture {
 	if err != nil || !f.roots.AppendCertsFromPEM(pem) {
 		t.Fatal(err)
 	}
-	secret := Secret{Name: "TOKEN", Sentinel: sentinel, Hosts: []string{"example.com"}, Value: func(context.Context) (string, error) { return value, nil }}
+	secret := Secret{Name: "TOKEN", Sentinel: sentinel, Hosts: []string{"example.com"},
+		Value: func(context.Context) (string, error) { return value, nil }}
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	f.Proxy = Start(l, Rules{AllowedDomains: []string{"*"}, Secrets: []Secret{secret}, Roots: roots, Caller: func(_, _ netip.AddrPort) Caller {
@@ -75,7 +76,8 @@ func (f *secretFixture) client(h2 bool) *http.Client {
 	var protocols http.Protocols
 	protocols.SetHTTP1(!h2)
 	protocols.SetHTTP2(h2)
-	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(at), TLSClientConfig: &tls.Config{RootCAs: f.roots}, Protocols: &protocols, DisableCompression: true}}
+	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(at),
+		TLSClientConfig: &tls.Config{RootCAs: f.roots}, Protocols: &protocols, DisableCompression: true}}
 }
 
 // TestInject: the host gets the value in the places for credentials, and elsewhere the sentinel; the client gets the sentinel back.
@@ -204,7 +206,8 @@ func TestInjectUpgrade(t *testing.T) {
 	}
 	defer raw.Close()
 	fmt.Fprintf(raw, "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")
-	if _, err := http.ReadResponse(bufio.NewReader(io.LimitReader(raw, int64(len("HTTP/1.1 200 Connection established\r\n\r\n")))), nil); err != nil {
+	if _, err := http.ReadResponse(bufio.NewReader(io.LimitReader(raw,
+		int64(len("HTTP/1.1 200 Connection established\r\n\r\n")))), nil); err != nil {
 		t.Fatal(err)
 	}
 	conn := tls.Client(raw, &tls.Config{RootCAs: f.roots, ServerName: "example.com", NextProtos: []string{"http/1.1"}})
@@ -239,7 +242,8 @@ func TestServerEnds(t *testing.T) {
 
 // TestServerFirst: a protocol in which the server speaks first works at a host with secrets, and so does one that is not TLS.
 func TestServerFirst(t *testing.T) {
-	for _, c := range []struct{ greeting, command string }{{"220 ready\n", "EHLO x\n"}, {"", "binary\x00\n"}, {"", "G\n"}} {
+	for _, c := range []struct{ greeting, command string }{{"220 ready\n", "EHLO x\n"}, {"", "binary\x00\n"},
+		{"", "G\n"}} {
 		p := &Proxy{}
 		p.ctx, p.cancel = context.WithCancel(t.Context())
 		p.secrets.all = []Secret{{Hosts: []string{"example.com"}}}
@@ -291,12 +295,14 @@ func TestEchoReader(t *testing.T) {
 	for name, split := range map[string]func(io.Reader) io.Reader{
 		"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader, "data with the end": iotest.DataErrReader,
 	} {
-		got, err := io.ReadAll(&echoReader{from: io.NopCloser(split(strings.NewReader(text))), values: func() *finder { return f }})
+		got, err := io.ReadAll(&echoReader{from: io.NopCloser(split(strings.NewReader(text))),
+			values: func() *finder { return f }})
 		if string(got) != want || err != nil {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
-	e := &echoReader{from: io.NopCloser(io.MultiReader(strings.NewReader("event: secret\n\n"), iotest.ErrReader(errors.New("later")))), values: func() *finder { return f }}
+	e := &echoReader{from: io.NopCloser(io.MultiReader(strings.NewReader("event: secret\n\n"),
+		iotest.ErrReader(errors.New("later")))), values: func() *finder { return f }}
 	buf := make([]byte, 100)
 	if n, err := e.Read(buf); string(buf[:n]) != "event: secret\n\n" || err != nil {
 		t.Errorf("kept back: got %q, %v", buf[:n], err)
@@ -314,7 +320,8 @@ func TestEchoSizes(t *testing.T) {
 		io.WriteString(w, text)
 	})
 	client := f.client(false)
-	for _, query := range []string{"type=text/plain", "type=application/json&length=1", "type=text/html%3Bcharset=x&size=1", "type=application/vnd.api%2Bjson&size=11&length=1", "type="} {
+	for _, query := range []string{"type=text/plain", "type=application/json&length=1",
+		"type=text/html%3Bcharset=x&size=1", "type=application/vnd.api%2Bjson&size=11&length=1", "type="} {
 		r, _ := http.NewRequest("GET", "https://example.com/?"+query, nil)
 		r.Header.Set("Authorization", "Bearer "+sentinel)
 		answer, err := client.Do(r)
@@ -322,7 +329,8 @@ func TestEchoSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(answer.Body)
-		if err != nil || !bytes.HasSuffix(text, []byte(sentinel)) || bytes.Contains(text, []byte(value)) || answer.ContentLength >= 0 && answer.ContentLength != int64(len(text)) {
+		if err != nil || !bytes.HasSuffix(text, []byte(sentinel)) || bytes.Contains(text, []byte(value)) ||
+			answer.ContentLength >= 0 && answer.ContentLength != int64(len(text)) {
 			t.Errorf("%s: %d bytes of %d, %v", query, len(text), answer.ContentLength, err)
 		}
 	}
@@ -368,7 +376,8 @@ func TestHidden(t *testing.T) {
 		case "/spelt":
 			text := got + "+/=x" // as the value of another request
 			got = strings.Join([]string{strings.ToLower(url.QueryEscape(text)), base64.RawStdEncoding.EncodeToString([]byte(got)),
-				fmt.Sprintf("% x %[1]x", got), base64.URLEncoding.EncodeToString([]byte("a" + got + "b")), base64.StdEncoding.EncodeToString([]byte("ab" + got + "cd"))}, " ")
+				fmt.Sprintf("% x %[1]x", got), base64.URLEncoding.EncodeToString([]byte("a" + got +
+					"b")), base64.StdEncoding.EncodeToString([]byte("ab" + got + "cd"))}, " ")
 		case "/query":
 			got = r.URL.RawQuery
 		}
@@ -412,7 +421,11 @@ func TestHidden(t *testing.T) {
 				r.Header.Set("Connection", "Upgrade")
 			}
 			early := ""
-			trace := &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { early = fmt.Sprint(h); return nil }}
+			trace := &httptrace.ClientTrace{Got1xxResponse: func(_ int,
+				h textproto.MIMEHeader) error {
+				early = fmt.Sprint(h)
+				return nil
+			}}
 			answer, err := client.Do(r.WithContext(httptrace.WithClientTrace(t.Context(), trace)))
 			if err != nil {
 				t.Fatal(c, err)
@@ -427,12 +440,14 @@ func TestHidden(t *testing.T) {
 			if c.path == "/asked" && string(text) != c.want {
 				t.Errorf("%+v: the host was asked for %q", c, text)
 			}
-			if c.path == "/trailer" && strings.Count(fmt.Sprint(answer.Trailer), sentinel) != 2 || c.path == "/early" && !strings.Contains(early, sentinel) {
+			if c.path == "/trailer" && strings.Count(fmt.Sprint(answer.Trailer), sentinel) != 2 || c.path == "/early" &&
+				!strings.Contains(early, sentinel) {
 				t.Errorf("%+v, h2 %v: got %s", c, h2, all)
 			}
 			for skip := range 3 {
 				part := base64.RawStdEncoding.EncodeToString([]byte(value[skip : skip+21]))
-				if strings.Contains(all, value) || strings.Contains(all, part) || strings.Contains(strings.ReplaceAll(all, " ", ""), fmt.Sprintf("%x", value)) {
+				if strings.Contains(all, value) || strings.Contains(all, part) ||
+					strings.Contains(strings.ReplaceAll(all, " ", ""), fmt.Sprintf("%x", value)) {
 					t.Errorf("%+v, h2 %v: the value is in %s", c, h2, all)
 				}
 			}
@@ -455,7 +470,8 @@ func TestEncodedFile(t *testing.T) {
 	}
 	text, _ := io.ReadAll(answer.Body)
 	answer.Body.Close()
-	if answer.StatusCode != http.StatusOK || string(text) != "\x1f\x8barchive" || answer.Header.Get("Content-Encoding") != "x-gzip" {
+	if answer.StatusCode != http.StatusOK || string(text) != "\x1f\x8barchive" ||
+		answer.Header.Get("Content-Encoding") != "x-gzip" {
 		t.Errorf("got %s %q %v", answer.Status, text, answer.Header)
 	}
 }
@@ -493,7 +509,8 @@ func TestRotated(t *testing.T) {
 		out.Close()
 	}()
 	text, err := io.ReadAll(e)
-	want := sentinel + ", " + sentinel + "-2 and third-value." + sentinel + ", " + sentinel + " and third-value." + sentinel + ", " + sentinel + " and " + sentinel + "."
+	want := sentinel + ", " + sentinel + "-2 and third-value." + sentinel + ", " + sentinel + " and third-value." +
+		sentinel + ", " + sentinel + " and " + sentinel + "."
 	if string(text) != want || err != nil {
 		t.Errorf("got %q, want %q, %v", text, want, err)
 	}

@@ -35,7 +35,8 @@ const (
 var (
 	errSignedChunks = errors.New("the client has signed each part of the body, with a secret that it does not have; let it send the body unsigned or in one piece")
 	errSignedTwice  = errors.New("its header and its query are signed; sign one of them")
-	errSigned       = errors.New("the body is larger than " + strconv.Itoa(maxSigned>>20) + " MiB and has no " + contentHash)
+	errSigned       = errors.New("the body is larger than " + strconv.Itoa(maxSigned>>20) + " MiB and has no " +
+		contentHash)
 )
 
 // A signature is that of a request to AWS.
@@ -60,7 +61,8 @@ func (r *request) signedBy() (*signature, error) {
 		fields[name] = value
 	}
 	_, scope, _ := strings.Cut(fields["Credential"], "/")
-	s := &signature{scope: strings.Split(scope, "/"), names: strings.Split(fields["SignedHeaders"], ";"), body: r.Header.Get(contentHash), was: fields["Signature"]}
+	s := &signature{scope: strings.Split(scope, "/"), names: strings.Split(fields["SignedHeaders"], ";"),
+		body: r.Header.Get(contentHash), was: fields["Signature"]}
 	if len(s.scope) != 4 || !slices.ContainsFunc(r.all, func(secret Secret) bool { return r.may(&secret) }) {
 		return nil, nil
 	}

@@ -24,7 +24,8 @@ func TestSignature(t *testing.T) {
 	} {
 		r, _ := http.NewRequest(c.method, "https://example.amazonaws.com"+c.target, nil)
 		r.Header.Set("X-Amz-Date", "20150830T123600Z")
-		s := &signature{scope: []string{"20150830", "us-east-1", "service", "aws4_request"}, names: []string{"host", "x-amz-date"}, body: empty, double: true}
+		s := &signature{scope: []string{"20150830", "us-east-1", "service", "aws4_request"},
+			names: []string{"host", "x-amz-date"}, body: empty, double: true}
 		if got := s.sign(r, key); got != c.want {
 			t.Errorf("%s %s: %s, want %s", c.method, c.target, got, c.want)
 		}
@@ -36,7 +37,8 @@ func TestSignature(t *testing.T) {
 func TestResign(t *testing.T) {
 	verified := func(r *http.Request, key string) bool {
 		all := []Secret{{Sentinel: key}}
-		signed, err := (&request{Request: r, secrets: &secrets{all: all}, may: func(*Secret) bool { return true }}).signedBy()
+		signed, err := (&request{Request: r, secrets: &secrets{all: all},
+			may: func(*Secret) bool { return true }}).signedBy()
 		return err == nil && signed != nil
 	}
 	f := newSecretFixture(t, func(w http.ResponseWriter, r *http.Request) {
@@ -49,8 +51,10 @@ func TestResign(t *testing.T) {
 		io.WriteString(w, r.Header.Get("Range")+string(body))
 	})
 	const signing = "thm_signing_sentinel"
-	f.secrets.all = append(f.secrets.all, Secret{Name: "KEY", Sentinel: signing, Signs: true, Hosts: []string{"example.com"}, Value: f.secrets.all[0].Value})
-	f.secrets.all = append(f.secrets.all, Secret{Name: "ID", Sentinel: "AKIASENTINEL", Hosts: []string{"example.com"}, Value: func(context.Context) (string, error) { return "AKIATHEVALUE", nil }})
+	f.secrets.all = append(f.secrets.all, Secret{Name: "KEY", Sentinel: signing, Signs: true,
+		Hosts: []string{"example.com"}, Value: f.secrets.all[0].Value})
+	f.secrets.all = append(f.secrets.all, Secret{Name: "ID", Sentinel: "AKIASENTINEL", Hosts: []string{"example.com"},
+		Value: func(context.Context) (string, error) { return "AKIATHEVALUE", nil }})
 	for _, c := range []struct {
 		name, key, hash, body string
 		header, text, query   string
@@ -74,7 +78,8 @@ func TestResign(t *testing.T) {
 				for _, double := range []bool{true, false} {
 					r, _ := http.NewRequest("POST", "https://example.com"+path+c.query, strings.NewReader(c.body))
 					r.Header.Set("X-Amz-Date", "20150830T123600Z")
-					s := &signature{scope: []string{"20150830", "us-east-1", "service", "aws4_request"}, names: []string{"content-length", "host", "x-amz-date"}, double: double}
+					s := &signature{scope: []string{"20150830", "us-east-1", "service", "aws4_request"},
+						names: []string{"content-length", "host", "x-amz-date"}, double: double}
 					if c.header != "" {
 						r.Header.Set(c.header, c.text)
 						s.names = append(s.names, strings.ToLower(c.header))
@@ -86,7 +91,9 @@ func TestResign(t *testing.T) {
 						sum := sha256.Sum256([]byte(c.body))
 						s.body = hex.EncodeToString(sum[:])
 					}
-					r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIASENTINEL/"+strings.Join(s.scope, "/")+", SignedHeaders="+strings.Join(s.names, ";")+", Signature="+s.sign(r, c.key))
+					r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIASENTINEL/"+
+						strings.Join(s.scope, "/")+", SignedHeaders="+strings.Join(s.names, ";")+", Signature="+
+						s.sign(r, c.key))
 					client := f.client(h2)
 					answer, err := client.Do(r)
 					if err != nil {
@@ -94,12 +101,14 @@ func TestResign(t *testing.T) {
 					}
 					text, _ := io.ReadAll(answer.Body)
 					_, signed, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
-					if repeated := signed + " " + r.Header.Get("X-Token"); c.code == 200 && strings.TrimSpace(answer.Header.Get("Repeated")) != strings.TrimSpace(repeated) {
+					if repeated := signed + " " + r.Header.Get("X-Token"); c.code == 200 &&
+						strings.TrimSpace(answer.Header.Get("Repeated")) != strings.TrimSpace(repeated) {
 						t.Errorf("%s: the answer repeats %q, want %q", c.name, answer.Header.Get("Repeated"), repeated)
 					}
 					answer.Body.Close()
 					client.CloseIdleConnections()
-					if answer.StatusCode != c.code || c.code == 200 && string(text) != c.want || !strings.Contains(string(text), c.want) {
+					if answer.StatusCode != c.code || c.code == 200 && string(text) != c.want ||
+						!strings.Contains(string(text), c.want) {
 						t.Errorf("%s, h2 %v, %s, %v: %d %.200s", c.name, h2, path, double, answer.StatusCode, text)
 					}
 				}

@@ -211,8 +211,9 @@ func (s *session) transport(h2 bool) *http.Transport {
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(h2)
 	return &http.Transport{
-		DialContext:            s.dial,
-		TLSClientConfig:        &tls.Config{ServerName: s.to.host, RootCAs: s.to.proxy.rules.Roots, ClientSessionCache: s.to.proxy.resumed},
+		DialContext: s.dial,
+		TLSClientConfig: &tls.Config{ServerName: s.to.host, RootCAs: s.to.proxy.rules.Roots,
+			ClientSessionCache: s.to.proxy.resumed},
 		TLSHandshakeTimeout:    handshakeTime,
 		Protocols:              &protocols,
 		ExpectContinueTimeout:  time.Second,
@@ -253,7 +254,8 @@ func (s *session) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // readRequests serves the sessions.
 func (p *Proxy) readRequests() {
-	p.sessions, p.resumed, p.signing = make(chan net.Conn), tls.NewLRUClientSessionCache(0), make(chan struct{}, maxSigning)
+	p.sessions, p.resumed, p.signing = make(chan net.Conn), tls.NewLRUClientSessionCache(0), make(chan struct{},
+		maxSigning)
 	p.reader = &http.Server{
 		Handler: http.HandlerFunc(p.serveSession), ReadHeaderTimeout: headerTimeout, ErrorLog: discardLog,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
@@ -293,7 +295,8 @@ func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, &refusedError{host: s.to.address(), why: "the connection was opened to it, and the request asks for " + quoteHost(r.Host)})
 		return
 	}
-	req := &request{Request: r, secrets: &p.secrets, may: func(secret *Secret) bool { return s.secure && secret.Serves(s.to.host, s.to.port) }}
+	req := &request{Request: r, secrets: &p.secrets,
+		may: func(secret *Secret) bool { return s.secure && secret.Serves(s.to.host, s.to.port) }}
 	if secret := req.stray(); secret != nil {
 		s.refuse(w, straying(secret, s.to.address(), s.secure))
 		return
@@ -388,7 +391,8 @@ func (w *informing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // straying refuses a request to a host with a sentinel of a secret that does not go there.
 func straying(secret *Secret, host string, secure bool) *refusedError {
-	why := "the command tried to send " + secret.Name + " to it, which goes to " + cmp.Or(strings.Join(secret.Hosts, ", "), "no host") + " only"
+	why := "the command tried to send " + secret.Name + " to it, which goes to " +
+		cmp.Or(strings.Join(secret.Hosts, ", "), "no host") + " only"
 	if !secure {
 		why = "the command tried to send " + secret.Name + " to it without TLS"
 	}

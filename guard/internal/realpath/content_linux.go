@@ -79,7 +79,8 @@ func (d *fileInfo) Sys() any           { return &d.stat }
 
 // kinds are the kinds of files but for regular ones.
 var kinds = map[uint32]fs.FileMode{
-	unix.S_IFDIR: fs.ModeDir, unix.S_IFIFO: fs.ModeNamedPipe, unix.S_IFSOCK: fs.ModeSocket, unix.S_IFLNK: fs.ModeSymlink,
+	unix.S_IFDIR: fs.ModeDir, unix.S_IFIFO: fs.ModeNamedPipe, unix.S_IFSOCK: fs.ModeSocket,
+	unix.S_IFLNK: fs.ModeSymlink,
 	unix.S_IFBLK: fs.ModeDevice, unix.S_IFCHR: fs.ModeDevice | fs.ModeCharDevice,
 }
 

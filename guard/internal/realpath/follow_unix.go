@@ -61,7 +61,8 @@ func FollowThrough(name string, located func(name string) string) (string, Resol
 func asNamed(name string) string { return name }
 
 // walk is FollowFrom, Trace and FollowThrough: it follows a name element by element.
-func walk(at, name string, located func(string) string, lstat func(path string) (fs.FileInfo, error)) (string, Resolved, error) {
+func walk(at, name string, located func(string) string, lstat func(path string) (fs.FileInfo, error)) (string,
+	Resolved, error) {
 	at = strings.TrimSuffix(at, "/")
 	rest, links := name, 0
 	var info fs.FileInfo

@@ -13,7 +13,8 @@ import (
 // than they say: devices, alternate streams, and trailing dots and spaces, which
 // it drops.
 func checkSystemName(name string) error {
-	if strings.HasPrefix(name, `\\?\`) || strings.HasPrefix(name, `\\.\`) || strings.HasPrefix(name, `//?/`) || strings.HasPrefix(name, `//./`) {
+	if strings.HasPrefix(name, `\\?\`) || strings.HasPrefix(name, `\\.\`) || strings.HasPrefix(name, `//?/`) ||
+		strings.HasPrefix(name, `//./`) {
 		return fmt.Errorf("the path %q is in the device name space; give an ordinary path", name)
 	}
 	volume := filepath.VolumeName(name)

@@ -30,7 +30,8 @@ func withoutLinks(path string) (there Resolved, ok bool) {
 		return Resolved{}, false
 	}
 	kind := st.Mode & unix.S_IFMT
-	return Resolved{kind == unix.S_IFDIR, kind == unix.S_IFREG, ID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}, true
+	return Resolved{kind == unix.S_IFDIR, kind == unix.S_IFREG, ID{uint64(st.Dev), uint64(st.Ino)},
+		uint64(st.Nlink)}, true
 }
 
 // maxRaces is how often a path is tried again at once if it changed while it was resolved.

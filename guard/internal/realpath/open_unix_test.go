@@ -17,7 +17,8 @@ import (
 // step.
 func TestOpenByElement(t *testing.T) {
 	dir := t.TempDir()
-	err := errors.Join(os.MkdirAll(dir+"/a/b", 0o755), os.WriteFile(dir+"/a/b/f", nil, 0o644), os.Symlink("b", dir+"/a/link"), os.Symlink("b/f", dir+"/a/flink"))
+	err := errors.Join(os.MkdirAll(dir+"/a/b", 0o755), os.WriteFile(dir+"/a/b/f", nil, 0o644),
+		os.Symlink("b", dir+"/a/link"), os.Symlink("b/f", dir+"/a/flink"))
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
@@ -106,7 +107,8 @@ func TestReadSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile(dir+"/f", []byte("four"), 0o644), syscall.Mkfifo(dir+"/fifo", 0o644), os.Symlink("f", dir+"/link")); err != nil {
+	if err := errors.Join(os.WriteFile(dir+"/f", []byte("four"), 0o644), syscall.Mkfifo(dir+"/fifo", 0o644),
+		os.Symlink("f", dir+"/link")); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -114,7 +116,8 @@ func TestReadSmall(t *testing.T) {
 		most int64
 		want error // of what is not read
 	}{{"f", 4, nil}, {"f", 5, nil}, {"f", 3, ErrPart}, {"link", 4, ErrSwapped}, {"none", 4, syscall.ENOENT}} {
-		if raw, err := ReadSmall(filepath.Join(dir, tt.name), tt.most); !errors.Is(err, tt.want) || (string(raw) == "four") != (tt.want == nil) {
+		if raw, err := ReadSmall(filepath.Join(dir, tt.name), tt.most); !errors.Is(err, tt.want) ||
+			(string(raw) == "four") != (tt.want == nil) {
 			t.Errorf("%s, at most %d: %q, %v, want %v", tt.name, tt.most, raw, err, tt.want)
 		}
 	}

@@ -116,7 +116,8 @@ func expression(spec string) (meant string, found bool) {
 		meant = meant[1:]
 	}
 	meant = strings.TrimSuffix(strings.TrimPrefix(meant, "^"), "$")
-	meant = strings.NewReplacer(`.*`, "*", `.+`, "?*", `\.`, ".", `\/`, "/", "(", "{", "|", ",", ")", "}").Replace(meant)
+	meant = strings.NewReplacer(`.*`, "*", `.+`, "?*", `\.`, ".", `\/`, "/", "(", "{", "|", ",", ")",
+		"}").Replace(meant)
 	if strings.ContainsAny(meant, `\+$^`) {
 		return "", true
 	}

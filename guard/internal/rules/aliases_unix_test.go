@@ -28,7 +28,8 @@ func slippery(t *testing.T, kind Kind, rules ...string) (ws string, l *List, war
 		}
 	}
 	place := pathname.Place{Given: ws, Real: ws}
-	c := &Compiler{Home: pathname.Place{Given: ws + "/home", Real: ws + "/home"}, Roots: []pathname.Place{place}, Bounds: []pathname.Place{place}}
+	c := &Compiler{Home: pathname.Place{Given: ws + "/home", Real: ws + "/home"}, Roots: []pathname.Place{place},
+		Bounds: []pathname.Place{place}}
 	var entries []settings.Entry
 	for _, text := range rules {
 		entries = append(entries, settings.Entry{Text: text, File: "settings.json"})
@@ -57,14 +58,16 @@ func TestSlips(t *testing.T) {
 		ws, l, warnings := slippery(t, Deny, rule)
 		if said := strings.Join(warnings, "\n"); !strings.Contains(said, "permissions.deny: ") || len(warnings) == 0 {
 			t.Errorf("%+q: no warning", rule)
-		} else if head, _, _ := strings.Cut(rule, "("); !strings.Contains(said, head) && !strings.Contains(said, strings.Trim(quoteASCII(head), `"`)) {
+		} else if head, _, _ := strings.Cut(rule, "("); !strings.Contains(said, head) &&
+			!strings.Contains(said, strings.Trim(quoteASCII(head), `"`)) {
 			t.Errorf("%+q: the warning does not name it: %s", rule, said)
 		}
 		file := filepath.Join(ws, denied)
 		if denied != "" && l.File("Write", Writing, file, file, false) == nil && l.Named("Write") == nil {
 			t.Errorf("%+q: %s is not denied: %s", rule, denied, warnings)
 		}
-		if _, l, warnings := slippery(t, Allow, rule); l.Named("Read") != nil || l.Named("Edit") != nil || l.Named("Write") != nil || len(warnings) == 0 {
+		if _, l, warnings := slippery(t, Allow, rule); l.Named("Read") != nil || l.Named("Edit") != nil ||
+			l.Named("Write") != nil || len(warnings) == 0 {
 			t.Errorf("%+q: it allows a tool, or is not warned of: %s", rule, warnings)
 		}
 	}
@@ -83,7 +86,8 @@ func quoteASCII(s string) string {
 
 // TestCommandSlips denies commands by rules with characters that look like others, or are not seen.
 func TestCommandSlips(t *testing.T) {
-	for _, rule := range []string{"Bash(rm\u200b:*)", "Bash(rm\u00a0-rf *)", "Bash(\uff52m:*)", "B\u0430sh(rm:*)", "Bash(mv:*),Bash(rm:*)", "Bash(rm:*),Read(.env)"} {
+	for _, rule := range []string{"Bash(rm\u200b:*)", "Bash(rm\u00a0-rf *)", "Bash(\uff52m:*)", "B\u0430sh(rm:*)",
+		"Bash(mv:*),Bash(rm:*)", "Bash(rm:*),Read(.env)"} {
 		_, l, warnings := slippery(t, Deny, rule)
 		if len(warnings) == 0 || l.Commands.Text("rm -rf x") == nil {
 			t.Errorf("%+q: %v, warnings %q", rule, l.Commands.Text("rm -rf x"), warnings)
@@ -97,7 +101,8 @@ func TestCancelled(t *testing.T) {
 		{"Read(.env)", "Read(!.env)"}, {"Read(*.pem)", "Read(!*)"}, {"Read(sec/**)", "Read(!sec/**)"}, {"Edit(/src/main.go)", "Edit(!src/main.go)"},
 		{"Read(.env)", "Read(!**/.env)"}, {"Read(.env)", "Read(!.*)"}, {"Read(!.env)"}, {"Read(!.env.example)", "Read(.env.*)"},
 	} {
-		if _, _, warnings := slippery(t, Deny, rules...); len(warnings) == 0 || !strings.Contains(warnings[0], rules[0]) {
+		if _, _, warnings := slippery(t, Deny, rules...); len(warnings) == 0 ||
+			!strings.Contains(warnings[0], rules[0]) {
 			t.Errorf("%q: %q", rules, warnings)
 		}
 	}
@@ -196,7 +201,8 @@ Task
 			t.Errorf("%q is warned of: %q", rule, warnings)
 		}
 	}
-	if _, _, warnings := slippery(t, Deny, "Read(secrets/**)", "Read(!secrets/public/**)", "Read(*.pem)", "Read(!ca.pem)", "Read(.env.*)", "Read(!.env.example)", "Read({a,b}.txt)", "Read(!c.txt)", "Read(**)", "Read(!docs/**)"); len(warnings) > 0 {
+	if _, _, warnings := slippery(t, Deny, "Read(secrets/**)", "Read(!secrets/public/**)", "Read(*.pem)",
+		"Read(!ca.pem)", "Read(.env.*)", "Read(!.env.example)", "Read({a,b}.txt)", "Read(!c.txt)", "Read(**)", "Read(!docs/**)"); len(warnings) > 0 {
 		t.Errorf("exceptions are warned of: %q", warnings)
 	}
 }

@@ -27,7 +27,8 @@ func whole(spec string) string {
 // cleanPattern removes ".", ".." and doubled slashes within a pattern, because the paths to compare have none.
 func cleanPattern(spec string) string {
 	rest := strings.TrimLeft(spec, "/")
-	if !strings.Contains(spec, "/./") && !strings.Contains(spec, "/../") && !strings.HasSuffix(spec, "/..") && !strings.HasSuffix(spec, "/.") && !strings.Contains(rest, "//") {
+	if !strings.Contains(spec, "/./") && !strings.Contains(spec, "/../") && !strings.HasSuffix(spec, "/..") &&
+		!strings.HasSuffix(spec, "/.") && !strings.Contains(rest, "//") {
 		return spec
 	}
 	if below, ok := strings.CutPrefix(spec, "~/"); ok {

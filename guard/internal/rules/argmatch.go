@@ -31,7 +31,8 @@ func (c *Commands) addArgRule(spec string, r *Rule) {
 		return
 	}
 	l := argRule{open: open, rule: r}
-	if last := fields[len(fields)-1]; open && strings.HasSuffix(words, last) && (!isOption(last) || strings.HasPrefix(last, "--")) {
+	if last := fields[len(fields)-1]; open && strings.HasSuffix(words, last) &&
+		(!isOption(last) || strings.HasPrefix(last, "--")) {
 		l.begins, fields = last, fields[:len(fields)-1]
 	}
 	for _, w := range fields[1:] {
@@ -138,7 +139,8 @@ func (l argRule) undecided(t parsedArgs) bool {
 	if i < 0 || isOption(l.begins) && len(l.operands) == 0 {
 		return false
 	}
-	same, perhaps := command.NamesSubcommand(t.program, t.operands[i].text, first(append(l.operands[:len(l.operands):len(l.operands)], l.begins)), true)
+	same, perhaps := command.NamesSubcommand(t.program, t.operands[i].text,
+		first(append(l.operands[:len(l.operands):len(l.operands)], l.begins)), true)
 	return perhaps && !same
 }
 
@@ -187,7 +189,8 @@ func parseArgs(words []command.Word) parsedArgs {
 			after, t.tail = false, false
 		}
 	}
-	if sub := command.DefaultSubcommand(program); sub != "" && len(t.operands) == 0 && !slices.ContainsFunc(options, asksHelp) {
+	if sub := command.DefaultSubcommand(program); sub != "" && len(t.operands) == 0 &&
+		!slices.ContainsFunc(options, asksHelp) {
 		t.operands = []operand{{text: sub}}
 	}
 	sub := ""

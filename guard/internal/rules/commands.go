@@ -45,7 +45,8 @@ type globRule struct {
 var errNoCommand = errors.New("names no command; write Bash for every command")
 
 func newCommands(kind Kind) *Commands {
-	return &Commands{kind: kind, exact: map[string]*Rule{}, prefix: map[string]*Rule{}, globs: map[string][]globRule{}, argRules: map[string][]argRule{}}
+	return &Commands{kind: kind, exact: map[string]*Rule{}, prefix: map[string]*Rule{}, globs: map[string][]globRule{},
+		argRules: map[string][]argRule{}}
 }
 
 // Empty reports whether there are no rules.
@@ -113,7 +114,8 @@ func (c *Commands) add(r *Rule) error {
 
 // isSystemProgram reports whether a name in a rule is the usual path of a program of the system.
 func isSystemProgram(name string) bool {
-	return slices.Contains([]string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}, path.Dir(name)) && !strings.Contains(name, "*")
+	return slices.Contains([]string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}, path.Dir(name)) &&
+		!strings.Contains(name, "*")
 }
 
 func setFirst(m map[string]*Rule, key string, r *Rule) {

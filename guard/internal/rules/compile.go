@@ -39,7 +39,8 @@ func (c *Compiler) Compile(kind Kind, entries []settings.Entry, s pathname.Spell
 			c.warn(l, e, c.compile(l, e))
 			continue
 		}
-		if c.warn(l, e, fmt.Errorf("%q holds %d rules; write each by itself, as an entry of its own", e.Text, len(parts))); !l.strict() {
+		if c.warn(l, e, fmt.Errorf("%q holds %d rules; write each by itself, as an entry of its own", e.Text,
+			len(parts))); !l.strict() {
 			continue
 		}
 		for _, part := range parts {
@@ -316,5 +317,6 @@ func (c *Compiler) anchor(l *List, r *Rule) (bases []string, text string) {
 
 // Place returns a directory by its given and its real name.
 func (c *Compiler) Place(dir string) pathname.Place {
-	return pathname.Place{Given: filepath.Clean(dir), Real: pathname.Native(c.resolved(pathname.Slashed(filepath.Clean(dir))))}
+	return pathname.Place{Given: filepath.Clean(dir),
+		Real: pathname.Native(c.resolved(pathname.Slashed(filepath.Clean(dir))))}
 }

@@ -16,7 +16,8 @@ import (
 func compiled(t *testing.T, kind Kind, s pathname.Spelling, rules ...string) *List {
 	t.Helper()
 	ws := pathname.Place{Given: "/ws", Real: "/ws"}
-	c := &Compiler{Home: pathname.Place{Given: "/home/u", Real: "/home/u"}, Roots: []pathname.Place{ws}, Bounds: []pathname.Place{ws}}
+	c := &Compiler{Home: pathname.Place{Given: "/home/u", Real: "/home/u"}, Roots: []pathname.Place{ws},
+		Bounds: []pathname.Place{ws}}
 	var entries []settings.Entry
 	for _, text := range rules {
 		entries = append(entries, settings.Entry{Text: text, File: "settings.json"})
@@ -30,7 +31,8 @@ func compiled(t *testing.T, kind Kind, s pathname.Spelling, rules ...string) *Li
 
 func TestCaseInsensitive(t *testing.T) {
 	l := compiled(t, Deny, pathname.Folded, "Read(Secrets/**)", "Read(*.PEM)", "Read(stra\u00dfe)")
-	for _, name := range []string{"secrets/x", "SECRETS/X", "\u017fecrets/x", "a.pem", "a.PEM", "STRASSE", "sec\u200crets/x"} {
+	for _, name := range []string{"secrets/x", "SECRETS/X", "\u017fecrets/x", "a.pem", "a.PEM", "STRASSE",
+		"sec\u200crets/x"} {
 		file := path.Join("/ws", name)
 		if l.File("Read", Reading, file, file, false) == nil {
 			t.Errorf("%q is not denied where case does not count", name)
@@ -60,7 +62,8 @@ func TestWhichRule(t *testing.T) {
 	} {
 		for kind, want := range map[Kind]string{Deny: tt.deny, Allow: tt.allow} {
 			got := ""
-			if r := compiled(t, kind, pathname.Exact, rules...).File(tt.tool, tt.access, tt.given, tt.real, false); r != nil {
+			if r := compiled(t, kind, pathname.Exact, rules...).File(tt.tool, tt.access, tt.given, tt.real,
+				false); r != nil {
 				got = r.Text
 			}
 			if got != want {

@@ -109,7 +109,8 @@ func (l *List) Idle(tools, served []string, unsure func(server string) bool) (wa
 			why = fmt.Sprintf(": no server %q is configured; `toolhost mcp list` shows the servers", server)
 		}
 		if why != "" {
-			warnings = append(warnings, fmt.Sprintf("%s: permissions.%s: the rule %q matches no known tool%s", r.Source, l.kind, r.Text, why))
+			warnings = append(warnings, fmt.Sprintf("%s: permissions.%s: the rule %q matches no known tool%s", r.Source,
+				l.kind, r.Text, why))
 		}
 	}
 	return warnings

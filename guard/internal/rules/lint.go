@@ -67,8 +67,10 @@ func (c *Compiler) lint(r *Rule) (meant string, err error) {
 		return "", nil // an exception to another pattern
 	}
 	// Rules on Grep and Glob can name arguments.
-	if m := arguments.FindStringSubmatch(spec); m != nil && !strings.HasPrefix(m[2], "//") && r.tool != "Grep" && r.tool != "Glob" {
-		return m[2], fmt.Errorf("the rule %q: it is read as a part of the name up to the colon; write %s(%s)", r.Text, r.tool, m[2])
+	if m := arguments.FindStringSubmatch(spec); m != nil && !strings.HasPrefix(m[2], "//") && r.tool != "Grep" &&
+		r.tool != "Glob" {
+		return m[2], fmt.Errorf("the rule %q: it is read as a part of the name up to the colon; write %s(%s)", r.Text,
+			r.tool, m[2])
 	}
 	for _, s := range slips {
 		if meant, found := s.find(spec); found {

@@ -43,8 +43,9 @@ type List struct {
 
 func newList(kind Kind, s pathname.Spelling) *List {
 	return &List{
-		kind: kind, tools: map[string]*Rule{}, params: map[string][]paramRule{}, specs: map[string][]*Rule{}, Commands: newCommands(kind),
-		Read: newMatcher(s), Edit: newMatcher(s), only: map[string]*Matcher{},
+		kind: kind, tools: map[string]*Rule{}, params: map[string][]paramRule{}, specs: map[string][]*Rule{},
+		Commands: newCommands(kind),
+		Read:     newMatcher(s), Edit: newMatcher(s), only: map[string]*Matcher{},
 	}
 }
 
@@ -114,7 +115,8 @@ func (l *List) domainMeant(tool string, r *Rule) error {
 		host, isURL = plain, true
 	}
 	host, _, _ = strings.Cut(host, "/")
-	if _, _, ok := parameter(r.Spec); tool != "WebFetch" || ok && !isURL || !domainName.MatchString(strings.TrimSuffix(strings.ToLower(host), ".")) {
+	if _, _, ok := parameter(r.Spec); tool != "WebFetch" || ok && !isURL ||
+		!domainName.MatchString(strings.TrimSuffix(strings.ToLower(host), ".")) {
 		return nil
 	}
 	if l.strict() {
@@ -131,7 +133,8 @@ func (l *List) addDomain(r *Rule) error {
 	}
 	domain = strings.TrimSuffix(strings.ToLower(domain), ".")
 	if !domainName.MatchString(domain) {
-		return fmt.Errorf("the rule %q does not hold for commands: write a host name, *.name for those below it, or *", r.Text)
+		return fmt.Errorf("the rule %q does not hold for commands: write a host name, *.name for those below it, or *",
+			r.Text)
 	}
 	l.Domains = append(l.Domains, domain)
 	return nil

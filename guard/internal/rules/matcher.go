@@ -232,7 +232,8 @@ func (d *decision) bare(ps []*pattern, path, name string, dir bool) {
 		if d.done() {
 			return
 		}
-		if (dir || !p.dirOnly) && strings.HasSuffix(name, p.tail) && len(path) > len(p.base) && pathname.Within(path, p.base) &&
+		if (dir || !p.dirOnly) && strings.HasSuffix(name, p.tail) && len(path) > len(p.base) &&
+			pathname.Within(path, p.base) &&
 			pathname.Element(p.elements[0], name) {
 			d.take(p)
 		}

@@ -137,7 +137,8 @@ func TestMatcherAgreesWithGit(t *testing.T) {
 }
 
 func randomPattern(rng *rand.Rand) string {
-	pieces := []string{"a", "b", "*", "**", "/", "/", "?", "[ab]", "[!a]", ".b", "*.pem", "ab", `\*`, "x", "[[:alpha:]]", "***"}
+	pieces := []string{"a", "b", "*", "**", "/", "/", "?", "[ab]", "[!a]", ".b", "*.pem", "ab", `\*`, "x",
+		"[[:alpha:]]", "***"}
 	var b strings.Builder
 	if rng.IntN(4) == 0 {
 		b.WriteByte('!')
@@ -161,7 +162,8 @@ func randomPattern(rng *rand.Rand) string {
 
 func compareWithGit(t *testing.T, dir string, lines, paths []string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, ".git/info/exclude"), []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, ".git/info/exclude"), []byte(strings.Join(lines, "\n")+"\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	ignored := map[string]bool{}
@@ -229,7 +231,8 @@ func BenchmarkMatcher(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			var lines []string
 			for i := range n / 4 {
-				lines = append(lines, fmt.Sprintf(".env%d", i), fmt.Sprintf("*.key%d", i), fmt.Sprintf("dir%d/**", i), fmt.Sprintf("src/a%d/*.gen.go", i))
+				lines = append(lines, fmt.Sprintf(".env%d", i), fmt.Sprintf("*.key%d", i), fmt.Sprintf("dir%d/**", i),
+					fmt.Sprintf("src/a%d/*.gen.go", i))
 			}
 			m := matcherOf(b, "/ws", lines...)
 			for b.Loop() {

@@ -61,7 +61,8 @@ func compilePattern(text, base string) (pattern, error) {
 
 // literalPattern returns a pattern that matches exactly the path text below base, whatever characters it has.
 func literalPattern(text, base string) pattern {
-	p := pattern{base: strings.TrimSuffix(base, "/"), elements: strings.Split(pathname.Quote(strings.Trim(text, "/")), "/")}
+	p := pattern{base: strings.TrimSuffix(base, "/"),
+		elements: strings.Split(pathname.Quote(strings.Trim(text, "/")), "/")}
 	p.bare = len(p.elements) == 1
 	return p
 }

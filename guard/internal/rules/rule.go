@@ -54,7 +54,8 @@ var toolName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.*-]*$`)
 // parseRule parses an entry: Tool or Tool(specifier). Tool(), Tool(*) and Tool mean every call. If there is an error,
 // the rule has what could be parsed.
 func parseRule(e settings.Entry) (Rule, error) {
-	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where(), Shared: e.Shared(), Managed: e.Kind == settings.Managed, Own: e.Kind == settings.User && !e.Client, client: e.Client}
+	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where(), Shared: e.Shared(),
+		Managed: e.Kind == settings.Managed, Own: e.Kind == settings.User && !e.Client, client: e.Client}
 	name, spec, open := strings.Cut(strings.TrimSpace(e.Text), "(")
 	var disguised error
 	r.tool, disguised = inASCII(strings.TrimSpace(name), e.Text)
@@ -164,7 +165,8 @@ func accessOf(tool string) Access {
 }
 
 // ownTools are the tools of this host.
-var ownTools = []string{"Agent", "Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput", "TaskStop", "ToolCall", "ToolSearch", "WebFetch", "WebSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "ListMcpResources", "ReadMcpResource", "Skill"}
+var ownTools = []string{"Agent", "Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput",
+	"TaskStop", "ToolCall", "ToolSearch", "WebFetch", "WebSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "ListMcpResources", "ReadMcpResource", "Skill"}
 
 // misspelt returns the tool that a misspelt name means, or "": the name differs in case or in one letter, has two
 // letters swapped (Raed), or is an alias. In a deny of files or commands such a name is taken for the tool, because

@@ -344,7 +344,8 @@ func (t *tree) makeHooks(repo string) (string, bool) {
 	if _, err := os.Lstat(filepath.Join(repo, commonName)); err == nil { // git takes those of another directory
 		return "", false
 	}
-	if rel, err := filepath.Rel(t.dir, repo); err != nil || !slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), isGitName) {
+	if rel, err := filepath.Rel(t.dir, repo); err != nil ||
+		!slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), isGitName) {
 		return "", false
 	}
 	path := filepath.Join(repo, hooksName)

@@ -108,7 +108,8 @@ func TestByUser(t *testing.T) {
 func TestRecover(t *testing.T) {
 	for _, mine := range []bool{true, false} {
 		state, dir := t.TempDir(), t.TempDir()
-		config, settingsFile, dirs := filepath.Join(dir, ".git", "config"), filepath.Join(dir, ".claude", "settings.json"), []string{dir}
+		config, settingsFile, dirs := filepath.Join(dir, ".git", "config"), filepath.Join(dir, ".claude",
+			"settings.json"), []string{dir}
 		write(t, config, plain)
 		k := hostIn(t, state)
 		k.Begin(dirs, []sandbox.Guarded{{Path: settingsFile, Root: dir, Rel: ".claude/settings.json", New: ".claude"}})
@@ -134,7 +135,8 @@ func TestRecover(t *testing.T) {
 				t.Errorf("%s is still there", gone)
 			}
 		}
-		if kept, err := os.ReadFile(filepath.Join(state, "baseline", "removed.txt")); err != nil || !strings.Contains(string(kept), "fsmonitor = evil") {
+		if kept, err := os.ReadFile(filepath.Join(state, "baseline", "removed.txt")); err != nil ||
+			!strings.Contains(string(kept), "fsmonitor = evil") {
 			t.Errorf("kept is %q, %v", kept, err)
 		}
 		if mine { // a command may have lived for a moment longer
@@ -177,7 +179,8 @@ func TestTwoTrees(t *testing.T) {
 // The hooks directory of a repository is made, and no other.
 func TestHooks(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{".git/HEAD", "sub/.git/HEAD", ".git/modules/m/HEAD", ".git/worktrees/w/HEAD", ".git/worktrees/w/commondir", "empty/.git/x", "bare/HEAD", "bare/refs/x", "bare/objects/x"} {
+	for _, name := range []string{".git/HEAD", "sub/.git/HEAD", ".git/modules/m/HEAD", ".git/worktrees/w/HEAD",
+		".git/worktrees/w/commondir", "empty/.git/x", "bare/HEAD", "bare/refs/x", "bare/objects/x"} {
 		write(t, filepath.Join(dir, name), "../..\n")
 	}
 	k := hostIn(t, "")
@@ -215,7 +218,8 @@ func TestWithheld(t *testing.T) {
 		{Path: added, Root: dir, Rel: ".claude/settings.local.json", New: ".claude/settings.local.json"},
 		{Path: filepath.Join(dir, ".toolhost"), Root: dir, Rel: ".toolhost", New: ".toolhost", Way: true},
 	})
-	for path, want := range map[string]bool{was: false, added: true, filepath.Join(dir, ".toolhost/toolhost.json"): true} {
+	for path, want := range map[string]bool{was: false, added: true,
+		filepath.Join(dir, ".toolhost/toolhost.json"): true} {
 		if got := k.Withheld(path); got != want {
 			t.Errorf("Withheld(%s) = %t, want %t", path, got, want)
 		}

@@ -16,7 +16,8 @@ func TestExecutingList(t *testing.T) {
 			continue
 		}
 		fields := strings.Fields(line)
-		if len(fields) != 3 || conditions[fields[1]] == nil || effects[fields[2]] == "" || fields[0] != strings.ToLower(fields[0]) {
+		if len(fields) != 3 || conditions[fields[1]] == nil || effects[fields[2]] == "" ||
+			fields[0] != strings.ToLower(fields[0]) {
 			t.Errorf("not understood: %q", line)
 		}
 		lines = append(lines, line)

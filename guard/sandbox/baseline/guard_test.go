@@ -118,7 +118,8 @@ func TestGuardFiles(t *testing.T) {
 	if b, _ := os.ReadFile(outside); string(b) != evil {
 		t.Errorf("outside was changed: %q", b)
 	}
-	for _, name := range []string{".git/config.worktree", ".git/modules/sub/deep/config", ".git/worktrees/w/config.worktree"} {
+	for _, name := range []string{".git/config.worktree", ".git/modules/sub/deep/config",
+		".git/worktrees/w/config.worktree"} {
 		if b, _ := os.ReadFile(filepath.Join(dir, name)); strings.Contains(string(b), "evil") {
 			t.Errorf("%s: %q", name, b)
 		}
@@ -300,7 +301,8 @@ func TestGuardMendsRights(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		mode os.FileMode
-	}{{"/sub/.git/hooks/pre-commit", 0o111}, {"/sub/.git/hooks", 0}, {"/sub/.git", 0o100}, {"/sub", 0}, {"/.git", 0o555}, {"/", 0o555}} {
+	}{{"/sub/.git/hooks/pre-commit", 0o111}, {"/sub/.git/hooks", 0}, {"/sub/.git", 0o100}, {"/sub", 0}, {"/.git",
+		0o555}, {"/", 0o555}} {
 		_ = os.Chmod(dir+c.name, c.mode) // what is gone already needs none
 	}
 	if removed, err := g.Clean(); err != nil {

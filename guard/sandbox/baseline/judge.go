@@ -112,7 +112,8 @@ func (k *Keeper) judge(it item, trees []*tree) (notes []string, err error) {
 
 // belongs reports whether a commondir says what git itself writes for a further work tree.
 func belongs(path string, text []byte) bool {
-	return filepath.Base(filepath.Dir(filepath.Dir(path))) == treesName && strings.TrimRight(string(text), "\r\n") == filepath.Join("..", "..")
+	return filepath.Base(filepath.Dir(filepath.Dir(path))) == treesName &&
+		strings.TrimRight(string(text), "\r\n") == filepath.Join("..", "..")
 }
 
 // replace renames what has the name of an item, and restores what had it before.
@@ -130,7 +131,8 @@ func (it item) replace(was file, why string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %s was created or changed by a command, and %s; it could not be moved away: %w", it.path, why, err)
 	}
-	return []string{fmt.Sprintf("%s was created or changed by a command, and %s: it was moved to %s.", it.path, why, filepath.Join(it.tree.dir, moved))}, nil
+	return []string{fmt.Sprintf("%s was created or changed by a command, and %s: it was moved to %s.", it.path, why,
+		filepath.Join(it.tree.dir, moved))}, nil
 }
 
 // judgeSettings removes settings that execute programs from a file, unless they were there before. A file that cannot

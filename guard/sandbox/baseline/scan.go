@@ -75,7 +75,8 @@ const (
 // scan lists the directories that git may take for a repository, and the directories with a file or link named .git.
 // A directory is examined only if it is not watched or has changed, and listed only if it has changed.
 func (t *tree) scan(watch *watcher) (repos, leads []string) {
-	if st, err := statOf(t.dir); t.top == nil || err == nil && (st.Ino != t.top.stamp.Ino || st.Dev != t.top.stamp.Dev) {
+	if st, err := statOf(t.dir); t.top == nil || err == nil &&
+		(st.Ino != t.top.stamp.Ino || st.Dev != t.top.stamp.Dev) {
 		t.top = &node{path: t.dir, place: topPlace(t.dir)}
 	}
 	t.marks = t.marks[:0]

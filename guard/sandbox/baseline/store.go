@@ -192,7 +192,8 @@ func (k *Keeper) keep(path string, gone []removed) string {
 	}
 	defer f.Close()
 	for _, r := range gone {
-		if _, err := fmt.Fprintf(f, "# %s %q %q\n%s\n", time.Now().UTC().Format(time.RFC3339), path, r.key, strings.TrimSpace(r.text)); err != nil {
+		if _, err := fmt.Fprintf(f, "# %s %q %q\n%s\n", time.Now().UTC().Format(time.RFC3339), path, r.key,
+			strings.TrimSpace(r.text)); err != nil {
 			return ""
 		}
 	}

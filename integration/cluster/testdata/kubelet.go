@@ -32,14 +32,16 @@ const grace = 10 * time.Second
 type pods string
 
 // ExecInContainer implements remotecommand.Executor.
-func (dir pods) ExecInContainer(ctx context.Context, pod, _, _ string, argv []string, in io.Reader, out, errors_ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (dir pods) ExecInContainer(ctx context.Context, pod, _, _ string, argv []string, in io.Reader, out,
+	errors_ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	home := filepath.Join(string(dir), pod)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = filepath.Join(home, "workspace")
 	if err := os.MkdirAll(cmd.Dir, 0o700); err != nil {
 		return err
 	}
-	cmd.Env = []string{"HOME=" + home, "XDG_STATE_HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.Getenv("TMPDIR")}
+	cmd.Env = []string{"HOME=" + home, "XDG_STATE_HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" +
+		os.Getenv("TMPDIR")}
 	cmd.Stdout, cmd.Stderr = out, errors_
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe() // what does not come from the client must not keep the command
@@ -71,7 +73,8 @@ func (dir pods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	remotecommand.ServeExec(w, r, dir, parts[2], "", parts[3], r.URL.Query()["command"], options, time.Hour, grace, remotecommand.SupportedStreamingProtocols)
+	remotecommand.ServeExec(w, r, dir, parts[2], "", parts[3], r.URL.Query()["command"], options, time.Hour, grace,
+		remotecommand.SupportedStreamingProtocols)
 }
 
 func main() {
@@ -79,7 +82,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	raw, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
 	if err != nil {
 		log.Fatal(err)

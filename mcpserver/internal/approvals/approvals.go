@@ -45,7 +45,8 @@ type pending struct {
 
 // New returns an empty store.
 func New() *Store {
-	b := &Store{secret: make([]byte, secretSize), pending: map[string]*list.Element{}, byAge: list.New(), perPrincipal: map[string]int{}}
+	b := &Store{secret: make([]byte, secretSize), pending: map[string]*list.Element{}, byAge: list.New(),
+		perPrincipal: map[string]int{}}
 	_, _ = rand.Read(b.secret) // crypto/rand never fails; a restart ends every open question
 	return b
 }

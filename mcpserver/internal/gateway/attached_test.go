@@ -116,7 +116,8 @@ func TestAttached(t *testing.T) {
 					t.Fatal(err)
 				}
 				check("result", r.Images, strings.TrimPrefix(r.Text, "(no content)"))
-				r, err = s.prompt(t.Context(), env, marshal(map[string]any{"messages": []any{map[string]any{"role": "user", "content": content}}}))
+				r, err = s.prompt(t.Context(), env,
+					marshal(map[string]any{"messages": []any{map[string]any{"role": "user", "content": content}}}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -137,7 +138,8 @@ func acceptable(t *testing.T, i builtin.Image) {
 	t.Helper()
 	cfg, format, err := image.DecodeConfig(bytes.NewReader(i.Data))
 	if err != nil || "image/"+format != i.MIME || cfg.Width > 2000 || cfg.Height > 2000 || len(i.Base64()) > 5_000_000 {
-		t.Errorf("%s, in truth %s, of %d×%d pixels and %d bytes: %v", i.MIME, format, cfg.Width, cfg.Height, len(i.Base64()), err)
+		t.Errorf("%s, in truth %s, of %d×%d pixels and %d bytes: %v", i.MIME, format, cfg.Width, cfg.Height,
+			len(i.Base64()), err)
 	}
 }
 

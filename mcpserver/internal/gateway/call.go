@@ -210,7 +210,8 @@ func (s *server) result(ctx context.Context, env *builtin.Env, raw json.RawMessa
 
 // content converts one part of a result to an image or text, or to both. URIs of resources are those that
 // [Consults.Read] accepts.
-func (s *server) content(ctx context.Context, attached *builtin.Attachments, raw json.RawMessage) (*builtin.Image, string) {
+func (s *server) content(ctx context.Context, attached *builtin.Attachments,
+	raw json.RawMessage) (*builtin.Image, string) {
 	var p part
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return nil, "[A part that cannot be decoded: " + cleanText(string(raw), maxErrorBody) + "]"
@@ -219,9 +220,11 @@ func (s *server) content(ctx context.Context, attached *builtin.Attachments, raw
 	case "text":
 		return nil, p.Text
 	case "image", "audio":
-		return attached.Show(ctx, fmt.Sprintf("Content of the type %s (%q)", p.Type, cleanText(p.MIMEType, maxType)), p.Data)
+		return attached.Show(ctx, fmt.Sprintf("Content of the type %s (%q)", p.Type, cleanText(p.MIMEType, maxType)),
+			p.Data)
 	case "resource_link":
-		return nil, strings.TrimSpace(fmt.Sprintf("[Resource %s: %s] %s", cleanText(p.Name, 200), s.address(cleanText(p.URI, maxLine)), cleanText(p.Description, maxLine)))
+		return nil, strings.TrimSpace(fmt.Sprintf("[Resource %s: %s] %s", cleanText(p.Name, 200),
+			s.address(cleanText(p.URI, maxLine)), cleanText(p.Description, maxLine)))
 	case "resource":
 		if p.Resource == nil {
 			return nil, "[A resource without content.]"
@@ -230,9 +233,11 @@ func (s *server) content(ctx context.Context, attached *builtin.Attachments, raw
 		if p.Resource.Text != nil {
 			return nil, fmt.Sprintf("[Resource %s]\n%s", uri, *p.Resource.Text)
 		}
-		return attached.Show(ctx, fmt.Sprintf("Resource %s (%q)", uri, cleanText(p.Resource.MIMEType, maxType)), p.Resource.Blob)
+		return attached.Show(ctx, fmt.Sprintf("Resource %s (%q)", uri, cleanText(p.Resource.MIMEType, maxType)),
+			p.Resource.Blob)
 	}
-	return nil, fmt.Sprintf("[A part of the unknown type %q: %s]", cleanText(p.Type, maxType), cleanText(string(raw), maxErrorBody))
+	return nil, fmt.Sprintf("[A part of the unknown type %q: %s]", cleanText(p.Type, maxType),
+		cleanText(string(raw), maxErrorBody))
 }
 
 // maxType is the longest shown type of content, in characters.

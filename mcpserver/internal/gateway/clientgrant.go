@@ -93,7 +93,8 @@ func (l *login) grant(ctx context.Context, k *keptLogin) error {
 }
 
 // clientToken requests a token with these scopes, or those of the entry.
-func (l *login) clientToken(ctx context.Context, metadata *transport.AuthServerMetadata, scopes []string) (*transport.Token, error) {
+func (l *login) clientToken(ctx context.Context, metadata *transport.AuthServerMetadata,
+	scopes []string) (*transport.Token, error) {
 	if pinned := l.entry.scopes(); len(pinned) > 0 {
 		scopes = pinned
 	}
@@ -136,9 +137,11 @@ func readToken(status int, text []byte) (*transport.Token, error) {
 
 // authenticated returns a token request in which the client proves its identity: by a signed assertion if the entry
 // has a private key, else by its secret, in the header unless the authorization server supports only the form.
-func (l *login) authenticated(ctx context.Context, m *transport.AuthServerMetadata, form url.Values) (*http.Request, error) {
+func (l *login) authenticated(ctx context.Context, m *transport.AuthServerMetadata,
+	form url.Values) (*http.Request, error) {
 	own, methods := l.entry.OAuth, m.TokenEndpointAuthMethodsSupported
-	inHeader := own.PrivateKeyFile == "" && own.ClientSecret != "" && (len(methods) == 0 || slices.Contains(methods, "client_secret_basic"))
+	inHeader := own.PrivateKeyFile == "" && own.ClientSecret != "" &&
+		(len(methods) == 0 || slices.Contains(methods, "client_secret_basic"))
 	if own.Grant == grantAssertion {
 		text, err := privatefile.Read(own.AssertionFile, maxKey)
 		if err != nil {
@@ -180,7 +183,8 @@ func assertion(own *OAuthEntry, issuer string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf(`the "privateKeyFile" of its "oauth": %w`, err)
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key},
+		(&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
 		return "", err
 	}

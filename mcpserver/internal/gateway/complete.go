@@ -32,7 +32,8 @@ func (c Consults) Complete(env *builtin.Env, of Completion) (builtin.Plan, error
 	var effect guard.CallTool
 	params := map[string]any{"argument": of.Argument}
 	r := request{method: "completion/complete", params: params, idempotent: true, parallel: true}
-	if i := slices.IndexFunc(c.Prompts(), func(p Prompt) bool { return p.Name == of.Prompt }); of.Prompt != "" && i >= 0 {
+	if i := slices.IndexFunc(c.Prompts(), func(p Prompt) bool { return p.Name == of.Prompt }); of.Prompt != "" &&
+		i >= 0 {
 		p := c.Prompts()[i]
 		s, effect = p.server, guard.CallTool{Tool: p.own.name, Reads: "prompt"}
 		params["ref"] = map[string]string{"type": "ref/prompt", "name": p.own.name}

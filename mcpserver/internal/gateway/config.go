@@ -200,7 +200,8 @@ func parseEntries(servers map[string]json.RawMessage, file string, trust Trust) 
 		if err := json.Unmarshal(servers[name], &members); err == nil {
 			for _, key := range slices.Sorted(maps.Keys(members)) {
 				if !slices.Contains(entryKeys, key) {
-					problems = append(problems, fmt.Sprintf("%s: the server %s has the unknown key %q%s", file, name, key, nearest(key, entryKeys)))
+					problems = append(problems, fmt.Sprintf("%s: the server %s has the unknown key %q%s", file, name,
+						key, nearest(key, entryKeys)))
 				}
 			}
 		}
@@ -228,7 +229,8 @@ func (e *Entry) check(name string) string {
 		e.Type = typeHTTP
 	}
 	switch {
-	case strings.Contains(e.Name, "__"), strings.HasPrefix(e.Name, "_"), strings.HasSuffix(e.Name, "_"), e.Name == "", e.Name == "toolhost":
+	case strings.Contains(e.Name, "__"), strings.HasPrefix(e.Name, "_"), strings.HasSuffix(e.Name,
+		"_"), e.Name == "", e.Name == "toolhost":
 		return fmt.Sprintf("a server cannot be named %q: use letters, digits, - and single _ within the name, and not toolhost", name)
 	case e.Disabled:
 		return "it is disabled in its entry"
@@ -315,7 +317,8 @@ func (e *Entry) expanded() (*Entry, error) {
 		out.OAuth = &own
 	}
 	if missing != "" {
-		return nil, fmt.Errorf("the variable %s in its entry in %s is not set: set it, or use ${%s:-DEFAULT}", missing, e.File, missing)
+		return nil, fmt.Errorf("the variable %s in its entry in %s is not set: set it, or use ${%s:-DEFAULT}", missing,
+			e.File, missing)
 	}
 	if out.Type == typeHTTP {
 		if u, err := url.Parse(out.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -348,7 +351,8 @@ func nearest(name string, known []string) string {
 	best, distance := "", 1+len(name)/3
 	slices.Sort(known)
 	for _, k := range known {
-		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d <= distance && (best == "" || d < distance) {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d <= distance &&
+			(best == "" || d < distance) {
 			best, distance = k, d
 		}
 	}

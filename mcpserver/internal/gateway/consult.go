@@ -106,7 +106,8 @@ func (c Consults) Wait(ctx context.Context, only string) {
 	}
 	for _, s := range c.g.sorted() {
 		r := s.store.get()
-		if only != "" && s.Name != only || r.Offer == nil || !r.Offer.Readable || s.Refused != "" || s.withholdsResources() || s.listing(c.principal) != nil {
+		if only != "" && s.Name != only || r.Offer == nil || !r.Offer.Readable || s.Refused != "" ||
+			s.withholdsResources() || s.listing(c.principal) != nil {
 			continue
 		}
 		select {
@@ -132,7 +133,8 @@ func (c Consults) Prompts() (all []Prompt) {
 		if r.Offer == nil || s.Refused != "" {
 			continue
 		}
-		found, of := offered[mcp.Prompt](promptKind.read(r.Offer.Prompts), func(own string) string { return "mcp__" + s.Name + "__" + cleanName(own) })
+		found, of := offered[mcp.Prompt](promptKind.read(r.Offer.Prompts),
+			func(own string) string { return "mcp__" + s.Name + "__" + cleanName(own) })
 		for i, p := range found {
 			if withheld, _ := s.withheld(of[i].id(), of[i].pin); !withheld {
 				all = append(all, Prompt{p, c.g, s, of[i]})
@@ -209,14 +211,17 @@ func (g *Gateway) Digests() (prompts, resources string) {
 // Def returns a tool that gets the prompt, so that the call goes through the pipeline. Its result has a
 // [mcp.GetPromptResult] in Passed.
 func (p Prompt) Def() *builtin.Def {
-	return builtin.External(builtin.Def{Name: p.Name, Server: p.server.Name}, true, func(_ context.Context, env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
+	return builtin.External(builtin.Def{Name: p.Name, Server: p.server.Name}, true, func(_ context.Context,
+		env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
 		var given map[string]json.RawMessage
 		if err := json.Unmarshal(args, &given); err != nil {
 			return builtin.Plan{}, err
 		}
 		listed := len(given) == 0 || p.server.Trust != Project // arguments can send data of the caller to the server
-		r := request{method: "prompts/get", params: map[string]any{"name": p.own.name, "arguments": args}, idempotent: p.server.trustsHints(), id: p.own.id(), pin: p.own.pin, parallel: true}
-		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own.name, Reads: "prompt", Listed: listed}, r, p.server.prompt), nil
+		r := request{method: "prompts/get", params: map[string]any{"name": p.own.name, "arguments": args},
+			idempotent: p.server.trustsHints(), id: p.own.id(), pin: p.own.pin, parallel: true}
+		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own.name, Reads: "prompt", Listed: listed}, r,
+			p.server.prompt), nil
 	})
 }
 
@@ -226,7 +231,8 @@ func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, erro
 	if rest, ok := strings.CutPrefix(uri, Scheme); ok {
 		name, own, _ := strings.Cut(rest, "/")
 		if server != "" && server != name {
-			return builtin.Plan{}, fmt.Errorf("uri contains the server %s, but server is %q: omit server", cleanText(name, 80), cleanText(server, 80))
+			return builtin.Plan{}, fmt.Errorf("uri contains the server %s, but server is %q: omit server",
+				cleanText(name, 80), cleanText(server, 80))
 		}
 		server, uri = name, own
 	}
@@ -257,7 +263,8 @@ func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, erro
 	if digest != "" {
 		read = sameContent(s.Name, uri, digest, read)
 	}
-	r := request{method: "resources/read", params: map[string]any{"uri": uri}, idempotent: s.trustsHints(), id: resourcesID, pin: fingerprint(offersResources), parallel: true}
+	r := request{method: "resources/read", params: map[string]any{"uri": uri}, idempotent: s.trustsHints(),
+		id: resourcesID, pin: fingerprint(offersResources), parallel: true}
 	listed := digest != "" || s.listsTo(c.principal, uri) || s.shows(uri)
 	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: listed}, r, read), nil
 }
@@ -269,7 +276,8 @@ func (c Consults) serverOfView(uri string) (found string, err error) {
 			continue
 		}
 		if found != "" {
-			return "", fmt.Errorf("the servers %s and %s both have %s: give the server", found, s.Name, cleanText(uri, maxLine))
+			return "", fmt.Errorf("the servers %s and %s both have %s: give the server", found, s.Name,
+				cleanText(uri, maxLine))
 		}
 		found = s.Name
 	}
@@ -374,7 +382,8 @@ func replaceBlob(resource map[string]any, image *builtin.Image, text string) {
 }
 
 // contents converts a response to resources/read.
-func (s *server) contents(ctx context.Context, env *builtin.Env, raw json.RawMessage) (result builtin.Result, err error) {
+func (s *server) contents(ctx context.Context, env *builtin.Env, raw json.RawMessage) (result builtin.Result,
+	err error) {
 	all, attached := []mcp.ResourceContents{}, env.Attachments()
 	var r struct{ Contents []map[string]any }
 	err = json.Unmarshal(raw, &r)

@@ -54,7 +54,8 @@ func (k kind) read(list []json.RawMessage) []definition {
 		switch names := same[k.shown(d.name)]; {
 		case d.name == "" || len(names) < 2:
 		case names[0] == names[1]:
-			all[i].refused = fmt.Errorf("its %s %q is left out: the list has %d of that name", k.word, names[0], len(names))
+			all[i].refused = fmt.Errorf("its %s %q is left out: the list has %d of that name", k.word,
+				names[0], len(names))
 		default:
 			all[i].refused = fmt.Errorf("its %ss %q and %q are left out: both become %s",
 				k.word, names[0], names[1], cleanText(k.shown(d.name), 80))

@@ -47,7 +47,8 @@ func newChanging(t *testing.T, trust Trust) *changing {
 	c := &changing{bench: &bench{t: t, as: localPrincipal}}
 	mu := &sync.Mutex{}
 	entries := []*Entry{{Name: "s", Trust: trust, Type: typeStdio, Command: "none", File: "test"}}
-	c.g = Open(Config{Servers: func() ([]*Entry, []string) { return entries, nil }, Dir: t.TempDir(), Changed: func(*Gateway, bool) {}, Log: slog.New(slog.DiscardHandler)})
+	c.g = Open(Config{Servers: func() ([]*Entry, []string) { return entries, nil }, Dir: t.TempDir(),
+		Changed: func(*Gateway, bool) {}, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { c.g.Close() })
 	c.g.dial = func(_ *upstream, _ context.Context, s *session) error {
 		s.w = &listWire{stepWire: stepWire{to: s, gone: make(chan struct{})}, lists: c.lists, mu: mu, sent: &c.sent}
@@ -149,7 +150,8 @@ func TestPins(t *testing.T) {
 				c := newChanging(t, User)
 				c.first(listsOf(kind, elements(kind, tt.first...)...))
 				c.first(listsOf(kind, elements(kind, tt.now...)...))
-				if got := c.offers(kind); strings.Contains(got, "good") != (tt.served && tt.now[0] == good) || strings.Contains(got, "evil") != (tt.served && tt.now[0] == evil) {
+				if got := c.offers(kind); strings.Contains(got, "good") != (tt.served && tt.now[0] == good) ||
+					strings.Contains(got, "evil") != (tt.served && tt.now[0] == evil) {
 					t.Errorf("clients see %s", got)
 				}
 				said := string(marshal(c.g.Servers()))
@@ -245,7 +247,8 @@ func TestComparedPerConnection(t *testing.T) {
 func TestTwinSays(t *testing.T) {
 	c := newChanging(t, User)
 	c.first(listsOf(toolKind, elements(toolKind, good, evil)...))
-	if c.call(t.Context(), "s__a_b", "{}"); c.err == nil || !strings.Contains(c.err.Error(), "the list has 2 of that name") {
+	if c.call(t.Context(), "s__a_b", "{}"); c.err == nil ||
+		!strings.Contains(c.err.Error(), "the list has 2 of that name") {
 		t.Errorf("the call: %v, %v", c.last, c.err)
 	}
 	if changes := must(c.g.Review("s")); len(changes) != 0 {

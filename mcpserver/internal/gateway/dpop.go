@@ -108,7 +108,8 @@ func (t prover) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !bound {
 		token = ""
 		about := t.login.facts.Load()
-		if r.Header.Get("Content-Type") != formType || about == nil || !slices.Contains(about.Proofs, string(jose.ES256)) {
+		if r.Header.Get("Content-Type") != formType || about == nil ||
+			!slices.Contains(about.Proofs, string(jose.ES256)) {
 			return t.RoundTripper.RoundTrip(r)
 		}
 	}

@@ -46,7 +46,8 @@ func TestResume(t *testing.T) {
 			w := newHTTPWire(&Entry{Name: "s", URL: s.URL}, none, nil)
 			defer w.close()
 			raw, err := w.request(t.Context(), "tools/call", json.RawMessage("{}"))
-			if got := fmt.Sprint(string(raw), err); !strings.Contains(got, tt.want) || strings.Join(after, " ") != tt.after {
+			if got := fmt.Sprint(string(raw), err); !strings.Contains(got, tt.want) ||
+				strings.Join(after, " ") != tt.after {
 				t.Errorf("got %s after %v, want %s after %s", got, after, tt.want, tt.after)
 			}
 		})
@@ -130,7 +131,8 @@ func TestGeneralStream(t *testing.T) {
 			}
 			to.mu.Lock()
 			defer to.mu.Unlock()
-			if !slices.Equal(to.all, []string{"notifications/tools/list_changed", "roots/list"}) || strings.Join(after, " ") != tt.after {
+			if !slices.Equal(to.all, []string{"notifications/tools/list_changed", "roots/list"}) ||
+				strings.Join(after, " ") != tt.after {
 				t.Errorf("told %q after %q", to.all, after)
 			}
 		})

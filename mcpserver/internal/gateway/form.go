@@ -73,7 +73,8 @@ func newForm(params json.RawMessage) (*form, error) {
 		return nil, err
 	}
 	if kind := schema.text("type"); kind != "object" && schema["type"] != nil {
-		return nil, formErrorf("requestedSchema: the type \"object\" is expected, not %q", cleanText(kind, maxFieldTitle))
+		return nil, formErrorf("requestedSchema: the type \"object\" is expected, not %q",
+			cleanText(kind, maxFieldTitle))
 	}
 	var required []string
 	if raw := schema["required"]; raw != nil && json.Unmarshal(raw, &required) != nil {

@@ -126,7 +126,8 @@ type server struct {
 
 // Open reads the configuration and what is stored about the servers. It starts no server.
 func Open(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg, servers: map[string]*server{}, live: map[string]*upstream{}, looks: make(chan struct{}, lookers), first: make(chan struct{}), late: make(chan struct{}), dial: (*upstream).open}
+	g := &Gateway{cfg: cfg, servers: map[string]*server{}, live: map[string]*upstream{},
+		looks: make(chan struct{}, lookers), first: make(chan struct{}), late: make(chan struct{}), dial: (*upstream).open}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.tools.Store(&[]*builtin.Def{})
 	g.Reload()
@@ -254,7 +255,8 @@ func (g *Gateway) look(s *server, principal string) {
 	leave := sync.OnceFunc(func() { <-g.looks })
 	defer leave()
 	defer time.AfterFunc(lookShare, leave).Stop() // a server that does not answer must not delay others
-	if err := g.try(g.ctx, &upstream{g: g, srv: s, key: "look " + s.Name, principal: principal, patient: true}, leave); err != nil {
+	if err := g.try(g.ctx, &upstream{g: g, srv: s, key: "look " + s.Name, principal: principal, patient: true},
+		leave); err != nil {
 		g.cfg.Log.Warn("cannot list the tools of a server", "server", s.Name, "error", err)
 		g.cfg.Changed(g, false) // its state has changed
 	}

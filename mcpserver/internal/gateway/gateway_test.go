@@ -93,7 +93,8 @@ func newBench(t *testing.T, archive *txtar.Archive, over string) *bench {
 func (b *bench) open() {
 	b.g = Open(Config{
 		MayRun:  func(guard.HostCommand) error { return nil },
-		Servers: func() ([]*Entry, []string) { return b.entries, nil }, Dir: filepath.Join(b.dir, "servers"), Start: startPlain,
+		Servers: func() ([]*Entry, []string) { return b.entries, nil }, Dir: filepath.Join(b.dir, "servers"),
+		Start:   startPlain,
 		Changed: func(*Gateway, bool) {}, Version: "test", Log: slog.New(slog.DiscardHandler),
 	})
 	b.t.Cleanup(func() { b.g.Close() })
@@ -207,7 +208,8 @@ func (b *bench) run(lines string) {
 				b.t.Errorf("asked: want %q, got %q", rest, b.asked)
 			}
 		case "until": // the list is this
-			for end := time.Now().Add(20 * time.Second); strings.Join(b.listed(), " ") != rest; time.Sleep(20 * time.Millisecond) {
+			for end := time.Now().Add(20 * time.Second); strings.Join(b.listed(),
+				" ") != rest; time.Sleep(20 * time.Millisecond) {
 				if time.Now().After(end) {
 					b.t.Fatalf("the list stays %v", b.listed())
 				}
@@ -271,7 +273,8 @@ func (b *bench) run(lines string) {
 			}
 		case "complete":
 			name, value, _ := strings.Cut(rest, " ")
-			of := Completion{Argument: mcp.CompleteArgument{Name: "a", Value: value}, Context: mcp.CompleteContext{Arguments: map[string]string{"b": "c"}}}
+			of := Completion{Argument: mcp.CompleteArgument{Name: "a", Value: value},
+				Context: mcp.CompleteContext{Arguments: map[string]string{"b": "c"}}}
 			if of.Prompt = name; strings.Contains(name, "://") {
 				of.Prompt, of.Template = "", name
 			}

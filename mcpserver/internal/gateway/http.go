@@ -84,7 +84,8 @@ type httpWire struct {
 
 // newHTTPWire returns a wire to the server of an expanded entry. headers are added to each request.
 func newHTTPWire(e *Entry, headers func(ctx context.Context) (http.Header, error), to listener) *httpWire {
-	w := &httpWire{server: e.Name, url: e.URL, client: httpClient(e), headers: headers, to: to, gone: make(chan struct{}), pinned: len(e.scopes()) > 0}
+	w := &httpWire{server: e.Name, url: e.URL, client: httpClient(e), headers: headers, to: to,
+		gone: make(chan struct{}), pinned: len(e.scopes()) > 0}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
@@ -102,7 +103,8 @@ func httpClient(e *Entry) *http.Client {
 	}}
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4,
+			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost:    4,
 			MaxResponseHeaderBytes: maxHeader, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: connectTime,
 		},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
@@ -110,7 +112,8 @@ func httpClient(e *Entry) *http.Client {
 				return fmt.Errorf("it redirects more than %d times", maxRedirects)
 			}
 			if r.URL.Host != own.Host || r.URL.Scheme != own.Scheme {
-				return fmt.Errorf("it redirects to %s://%s, and only %s://%s is configured", r.URL.Scheme, r.URL.Host, own.Scheme, own.Host)
+				return fmt.Errorf("it redirects to %s://%s, and only %s://%s is configured", r.URL.Scheme, r.URL.Host,
+					own.Scheme, own.Host)
 			}
 			return nil
 		},
@@ -129,8 +132,10 @@ func permittedAddress(address, host string, trust Trust) error {
 	if err == nil && named.Unmap() == ip || host == "localhost" && ip.IsLoopback() {
 		return nil
 	}
-	if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || trust == Project && ip.IsPrivate() {
-		return fmt.Errorf("%s resolves to %s, which is a local address: use the address in the URL to allow it", host, ip)
+	if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || trust == Project &&
+		ip.IsPrivate() {
+		return fmt.Errorf("%s resolves to %s, which is a local address: use the address in the URL to allow it", host,
+			ip)
 	}
 	return nil
 }
@@ -254,7 +259,8 @@ func (w *httpWire) request(ctx context.Context, method string, params json.RawMe
 	}
 	if ctx.Err() != nil {
 		if !w.modern() && method != "initialize" {
-			go w.notify("notifications/cancelled", marshal(map[string]any{"requestId": id, "reason": "the call was cancelled"}))
+			go w.notify("notifications/cancelled",
+				marshal(map[string]any{"requestId": id, "reason": "the call was cancelled"}))
 		}
 		return nil, context.Cause(ctx)
 	}
@@ -301,7 +307,8 @@ func (w *httpWire) answer(ctx context.Context, resp *http.Response, id int64) (m
 		}
 		return m, err
 	}
-	return m, fmt.Errorf("its answer has the type %q: application/json or text/event-stream is expected%s", cleanText(kind, maxLine), beginning(resp.Body))
+	return m, fmt.Errorf("its answer has the type %q: application/json or text/event-stream is expected%s",
+		cleanText(kind, maxLine), beginning(resp.Body))
 }
 
 // beginning returns, for an error, the first characters of a body that arrive within probeTime.
@@ -389,7 +396,8 @@ func runHelper(ctx context.Context, cfg Config, e *Entry) (map[string]string, er
 		return nil, fmt.Errorf("its headersHelper is not run: %w", err)
 	}
 	cmd := hostprogram.Command(ctx, "sh", "-c", e.HeadersHelper)
-	cmd.Dir, cmd.Env = helper.Dir, append(cmd.Env, "CLAUDE_CODE_MCP_SERVER_NAME="+e.Name, "CLAUDE_CODE_MCP_SERVER_URL="+e.URL)
+	cmd.Dir, cmd.Env = helper.Dir, append(cmd.Env, "CLAUDE_CODE_MCP_SERVER_NAME="+e.Name,
+		"CLAUDE_CODE_MCP_SERVER_URL="+e.URL)
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
 	cmd.Stdout = &out

@@ -13,7 +13,8 @@ func fakes(t *testing.T, n int) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: t.TempDir()}
 	for i := range n {
-		b.entries = append(b.entries, &Entry{Name: fmt.Sprintf("s%d", i), Trust: User, Type: typeStdio, File: "test", Command: os.Args[0], Env: map[string]string{fakeVariable: "#"}})
+		b.entries = append(b.entries, &Entry{Name: fmt.Sprintf("s%d", i), Trust: User, Type: typeStdio, File: "test",
+			Command: os.Args[0], Env: map[string]string{fakeVariable: "#"}})
 	}
 	b.open()
 	return b
@@ -58,7 +59,8 @@ func TestProcessLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := b.use(fmt.Sprintf("s%d", processesOfCaller), "bob", "one"); err == nil || !strings.Contains(err.Error(), "8 servers are running and all are in use") {
+	if _, _, err := b.use(fmt.Sprintf("s%d", processesOfCaller), "bob", "one"); err == nil ||
+		!strings.Contains(err.Error(), "8 servers are running and all are in use") {
 		t.Errorf("one more than a caller may have: %v", err)
 	}
 	if n := b.live(); n != 2*processesOfCaller {

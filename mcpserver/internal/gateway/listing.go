@@ -205,7 +205,8 @@ func (s *session) list(ctx context.Context, method, field string) (all []json.Ra
 		}
 		all = append(all, elements...)
 		if size += len(raw); size > maxListBytes || len(all) > maxListed {
-			return nil, fmt.Errorf("its list of %s has more than %d elements or %d bytes", field, maxListed, maxListBytes)
+			return nil, fmt.Errorf("its list of %s has more than %d elements or %d bytes", field, maxListed,
+				maxListBytes)
 		}
 		was := cursor
 		cursor = ""
@@ -213,7 +214,8 @@ func (s *session) list(ctx context.Context, method, field string) (all []json.Ra
 			return all, nil
 		}
 		if cursor == was {
-			return nil, fmt.Errorf("its list of %s does not end: the next cursor of a page is the cursor of that page", field)
+			return nil, fmt.Errorf("its list of %s does not end: the next cursor of a page is the cursor of that page",
+				field)
 		}
 	}
 	return nil, fmt.Errorf("its list of %s has more than %d pages", field, maxPages)

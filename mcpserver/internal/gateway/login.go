@@ -157,7 +157,8 @@ func (l *login) renew(ctx context.Context, k *keptLogin) error {
 	if l.entry.grantsItself() {
 		err := l.grant(ctx, k)
 		if err != nil {
-			return fmt.Errorf("cannot get a token with the %s of its entry: %w", l.entry.OAuth.credentials(), withoutURL(err))
+			return fmt.Errorf("cannot get a token with the %s of its entry: %w", l.entry.OAuth.credentials(),
+				withoutURL(err))
 		}
 		return nil
 	}
@@ -172,7 +173,8 @@ func (l *login) renew(ctx context.Context, k *keptLogin) error {
 		err = l.checkMetadata(ctx, metadata)
 	}
 	if err == nil && metadata.TokenEndpoint != k.Client.Endpoint {
-		err = fmt.Errorf("its token endpoint is now %s, it was %s: log in again", metadata.TokenEndpoint, k.Client.Endpoint)
+		err = fmt.Errorf("its token endpoint is now %s, it was %s: log in again", metadata.TokenEndpoint,
+			k.Client.Endpoint)
 	}
 	var token *transport.Token
 	if err == nil {
@@ -247,7 +249,8 @@ func (l *login) resource() string {
 // handler returns the library's handler for the authorization server of the server.
 func (l *login) handler(c registration, scopes []string, tokens transport.TokenStore) *transport.OAuthHandler {
 	h := transport.NewOAuthHandler(transport.OAuthConfig{
-		ClientID: c.ID, ClientSecret: c.Secret, TokenEndpointAuthMethod: c.Method, RedirectURI: c.Redirect, Scopes: scopes, PKCEEnabled: true,
+		ClientID: c.ID, ClientSecret: c.Secret, TokenEndpointAuthMethod: c.Method, RedirectURI: c.Redirect,
+		Scopes: scopes, PKCEEnabled: true,
 		ProtectedResourceMetadataURL: c.Metadata, HTTPClient: l.client(), TokenStore: tokens,
 	})
 	h.SetBaseURL(l.resource())

@@ -75,7 +75,8 @@ func (a *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		asked, _ := url.ParseQuery(a.seen["authorize"])
-		if authorized := a.bound.accepts(r, a.valid); authorized && call && a.need != "" && !slices.Contains(strings.Fields(asked.Get("scope")), a.need) {
+		if authorized := a.bound.accepts(r, a.valid); authorized && call && a.need != "" &&
+			!slices.Contains(strings.Fields(asked.Get("scope")), a.need) {
 			a.refusals++
 			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s", resource_metadata="%s/prm", error_description="more"`, a.need, a.URL))
 			w.WriteHeader(http.StatusForbidden)
@@ -128,7 +129,8 @@ func (a *authServer) token(w http.ResponseWriter, r *http.Request) {
 	case refresh && a.refuse == "down":
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
-	case strings.HasPrefix(r.Form.Get("client_id"), "client") && n <= a.unknown, a.secret != "" && secretOf(r) != a.secret:
+	case strings.HasPrefix(r.Form.Get("client_id"), "client") && n <= a.unknown, a.secret != "" &&
+		secretOf(r) != a.secret:
 		refused = "invalid_client"
 	case refresh && a.refuse != "":
 		refused = a.refuse
@@ -143,7 +145,8 @@ func (a *authServer) token(w http.ResponseWriter, r *http.Request) {
 	}
 	a.tokens++
 	a.valid = fmt.Sprintf("access%d", a.tokens)
-	fmt.Fprintf(w, `{"access_token":%q,"token_type":%q,"refresh_token":"refresh%d","expires_in":%d}`, a.valid, a.bound.scheme(), a.tokens, a.life)
+	fmt.Fprintf(w, `{"access_token":%q,"token_type":%q,"refresh_token":"refresh%d","expires_in":%d}`, a.valid,
+		a.bound.scheme(), a.tokens, a.life)
 }
 
 // knows reports whether a client proves its identity: by the secret, or by an assertion that the key has signed.
@@ -158,7 +161,8 @@ func (a *authServer) knows(r *http.Request) bool {
 	}
 	text, err := signed.Verify(a.key)
 	var claims struct{ Iss, Sub, Aud string }
-	return err == nil && json.Unmarshal(text, &claims) == nil && claims.Iss == "robot" && claims.Sub == "robot" && claims.Aud == a.URL
+	return err == nil && json.Unmarshal(text, &claims) == nil && claims.Iss == "robot" && claims.Sub == "robot" &&
+		claims.Aud == a.URL
 }
 
 // secretOf returns the secret of the client of a request.
@@ -210,10 +214,12 @@ func (a *authServer) change(f func()) {
 }
 
 func loginGateway(t *testing.T, a *authServer, dir string, pinned ...string) *Gateway {
-	entries := []*Entry{{Name: "s", Trust: User, Type: typeHTTP, URL: a.URL + "/mcp", File: "test", OAuth: &OAuthEntry{Scopes: pinned}}}
+	entries := []*Entry{{Name: "s", Trust: User, Type: typeHTTP, URL: a.URL + "/mcp", File: "test",
+		OAuth: &OAuthEntry{Scopes: pinned}}}
 	g := Open(Config{
 		MayRun:  func(guard.HostCommand) error { return nil },
-		Servers: func() ([]*Entry, []string) { return entries, nil }, Dir: dir, Changed: func(*Gateway, bool) {}, Start: startPlain, Log: slog.New(slog.DiscardHandler),
+		Servers: func() ([]*Entry, []string) { return entries, nil }, Dir: dir, Changed: func(*Gateway, bool) {},
+		Start: startPlain, Log: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() { g.Close() })
 	return g
@@ -245,7 +251,8 @@ func say(t *testing.T, g *Gateway, principal string) error {
 		t.Fatal(err)
 	}
 	s.forgive() // the pause after a failure is not waited for
-	_, err = caller{g, &builtin.Env{Principal: principal, Scope: "one"}, s}.runHere(t.Context(), request{method: "tools/call", params: map[string]any{"name": "say"}},
+	_, err = caller{g, &builtin.Env{Principal: principal, Scope: "one"}, s}.runHere(t.Context(),
+		request{method: "tools/call", params: map[string]any{"name": "say"}},
 		noReader)
 	return err
 }
@@ -370,7 +377,8 @@ func TestLoginRefused(t *testing.T) {
 	}
 	err = g.Login(t.Context(), "s", func(address string) error {
 		u, _ := url.Parse(address)
-		resp, err := http.Get(u.Query().Get("redirect_uri") + "?error=access_denied&state=" + url.QueryEscape(u.Query().Get("state")))
+		resp, err := http.Get(u.Query().Get("redirect_uri") + "?error=access_denied&state=" +
+			url.QueryEscape(u.Query().Get("state")))
 		if err == nil {
 			resp.Body.Close()
 		}
@@ -383,7 +391,8 @@ func TestLoginRefused(t *testing.T) {
 		t.Errorf("kept: %+v after %d registrations", k.Token, a.clients)
 	}
 	a.change(func() { a.moved = "http://other.example" })
-	if err := g.Login(t.Context(), "s", a.browser(t)); err == nil || !strings.Contains(err.Error(), "https is required") {
+	if err := g.Login(t.Context(), "s", a.browser(t)); err == nil ||
+		!strings.Contains(err.Error(), "https is required") {
 		t.Errorf("tokens in clear: %v", err)
 	}
 }
@@ -405,7 +414,8 @@ func TestLoginModern(t *testing.T) {
 // TestLoginSecret: a client that was registered by hand logs in with its secret, which a variable holds.
 func TestLoginSecret(t *testing.T) {
 	t.Setenv("TOOLHOST_TEST_SECRET", "hunter2")
-	for secret, want := range map[string]string{"${TOOLHOST_TEST_SECRET}": "", "other": "invalid_client", "${TOOLHOST_TEST_NONE}": "TOOLHOST_TEST_NONE"} {
+	for secret, want := range map[string]string{"${TOOLHOST_TEST_SECRET}": "", "other": "invalid_client",
+		"${TOOLHOST_TEST_NONE}": "TOOLHOST_TEST_NONE"} {
 		a := startAuthServer(t)
 		a.secret = "hunter2"
 		g := loginGateway(t, a, t.TempDir())
@@ -474,7 +484,8 @@ func TestClientCredentials(t *testing.T) {
 			if tt.want != "" {
 				return
 			}
-			if form, _ := url.ParseQuery(a.seen["token"]); form.Get("resource") != a.URL+"/mcp" || form.Get("scope") != "read write" || a.clients != 0 {
+			if form, _ := url.ParseQuery(a.seen["token"]); form.Get("resource") != a.URL+"/mcp" ||
+				form.Get("scope") != "read write" || a.clients != 0 {
 				t.Errorf("asked for %v; %d clients were registered", form, a.clients)
 			}
 			if k, _ := kept(t, dir); k.Token == nil || strings.Contains(string(marshal(k)), "hunter2") {
@@ -484,12 +495,14 @@ func TestClientCredentials(t *testing.T) {
 			if err := say(t, g, localPrincipal); err != nil || a.tokens != 2 {
 				t.Errorf("revoked: %v, %d tokens", err, a.tokens)
 			}
-			if err := g.Login(t.Context(), "s", a.browser(t)); err == nil || !strings.Contains(err.Error(), "it needs none") {
+			if err := g.Login(t.Context(), "s", a.browser(t)); err == nil ||
+				!strings.Contains(err.Error(), "it needs none") {
 				t.Errorf("a login: %v", err)
 			}
 			other := startAuthServer(t)
 			a.change(func() { a.valid, a.moved = "revoked", other.URL })
-			if err := say(t, g, localPrincipal); err == nil || !strings.Contains(err.Error(), "run `toolhost mcp logout s`") || other.seen["token"] != "" {
+			if err := say(t, g, localPrincipal); err == nil ||
+				!strings.Contains(err.Error(), "run `toolhost mcp logout s`") || other.seen["token"] != "" {
 				t.Errorf("moved: %v, and the other server has seen %q", err, other.seen["token"])
 			}
 			if _, err := g.Logout("s"); err != nil {
@@ -521,7 +534,8 @@ func TestLoginScopes(t *testing.T) {
 			a.open = tt.open
 			dir := t.TempDir()
 			g := loginGateway(t, a, dir, tt.pinned...)
-			if err := say(t, g, localPrincipal); err == nil || !strings.Contains(err.Error(), "it requires a login (HTTP 401): run `toolhost mcp login s`") {
+			if err := say(t, g, localPrincipal); err == nil ||
+				!strings.Contains(err.Error(), "it requires a login (HTTP 401): run `toolhost mcp login s`") {
 				t.Errorf("without a login: %v", err)
 			}
 			login := func() string {

@@ -157,7 +157,8 @@ func (l *login) challenge(ctx context.Context) (a asked, err error) {
 	if err != nil && !asks { // a server of the modern era does not know initialize
 		w.setVersion(mcp.ProtocolVersion20260728)
 		resp, err = w.post(ctx, message{ID: json.RawMessage("2"), Method: string(mcp.MethodServerDiscover), Params: marshal(map[string]any{"_meta": map[string]any{
-			mcp.MetaKeyProtocolVersion: mcp.ProtocolVersion20260728, mcp.MetaKeyClientInfo: client, mcp.MetaKeyClientCapabilities: map[string]any{},
+			mcp.MetaKeyProtocolVersion: mcp.ProtocolVersion20260728, mcp.MetaKeyClientInfo: client,
+			mcp.MetaKeyClientCapabilities: map[string]any{},
 		}})})
 		auth, asks = errors.AsType[*authError](err)
 	}
@@ -209,7 +210,9 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 	}
 	defer in.Close()
 	if client == nil {
-		client = &registration{ID: own, Secret: secret, Redirect: fmt.Sprintf("http://localhost:%d%s", in.Addr().(*net.TCPAddr).Port, callbackPath), Endpoint: found.TokenEndpoint}
+		client = &registration{ID: own, Secret: secret,
+			Redirect: fmt.Sprintf("http://localhost:%d%s", in.Addr().(*net.TCPAddr).Port,
+				callbackPath), Endpoint: found.TokenEndpoint}
 	}
 	client.Metadata, client.Servers = a.Metadata, l.reach.addresses()
 	tokens := transport.NewMemoryTokenStore()
@@ -261,7 +264,8 @@ func (l *login) checkMetadata(ctx context.Context, m *transport.AuthServerMetada
 		}
 	}
 	if methods := m.CodeChallengeMethodsSupported; len(methods) > 0 && !slices.Contains(methods, "S256") {
-		return fmt.Errorf("the authorization server supports the code challenges %s: S256 is required", strings.Join(methods, ", "))
+		return fmt.Errorf("the authorization server supports the code challenges %s: S256 is required",
+			strings.Join(methods, ", "))
 	}
 	return nil
 }
@@ -289,7 +293,8 @@ func (l *login) listen(client **registration) (net.Listener, error) {
 }
 
 // authorize lets the user log in, and stores the token.
-func (l *login) authorize(ctx context.Context, open func(string) error, h *transport.OAuthHandler, tokens transport.TokenStore, in net.Listener, issuer string) error {
+func (l *login) authorize(ctx context.Context, open func(string) error, h *transport.OAuthHandler,
+	tokens transport.TokenStore, in net.Listener, issuer string) error {
 	state, err := transport.GenerateState()
 	if err != nil {
 		return err
@@ -303,7 +308,8 @@ func (l *login) authorize(ctx context.Context, open func(string) error, h *trans
 		return withoutURL(err)
 	}
 	answers := make(chan url.Values, 1)
-	web := &http.Server{Handler: callback(state, issuer, l.names(), answers), ReadHeaderTimeout: connectTime, MaxHeaderBytes: maxHeader}
+	web := &http.Server{Handler: callback(state, issuer, l.names(), answers), ReadHeaderTimeout: connectTime,
+		MaxHeaderBytes: maxHeader}
 	go web.Serve(in)
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // for the response to the browser
@@ -319,7 +325,9 @@ func (l *login) authorize(ctx context.Context, open func(string) error, h *trans
 		return fmt.Errorf("no answer came from the browser: %w", ctx.Err())
 	case answer := <-answers:
 		if answer.Get("code") == "" {
-			return fmt.Errorf("the authorization server refused: %s", cleanText(cmp.Or(answer.Get("error_description"), answer.Get("error"), "it sent no code"), maxErrorBody))
+			return fmt.Errorf("the authorization server refused: %s",
+				cleanText(cmp.Or(answer.Get("error_description"), answer.Get("error"), "it sent no code"),
+					maxErrorBody))
 		}
 		return l.update(func(k *keptLogin) error {
 			err := h.ProcessAuthorizationResponse(ctx, answer.Get("code"), state, verifier)

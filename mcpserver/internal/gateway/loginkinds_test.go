@@ -60,7 +60,8 @@ func (b *binding) proves(r *http.Request, token string) bool {
 	}
 	b.seen = append(b.seen, claims.Jti)
 	b.keys[string(marshal(key))] = true
-	return claims.Htm == r.Method && claims.Htu == "http://"+r.Host+r.URL.Path && (claims.Ath != "") == (token != "") && claims.Nonce == b.nonce
+	return claims.Htm == r.Method && claims.Htu == "http://"+r.Host+r.URL.Path && (claims.Ath != "") == (token != "") &&
+		claims.Nonce == b.nonce
 }
 
 // TestBoundLogin: requests with a bound token have a new proof each, with the nonce of the server, by one key.
@@ -68,7 +69,8 @@ func TestBoundLogin(t *testing.T) {
 	for _, nonce := range []string{"", "n1"} {
 		t.Run("nonce "+nonce, func(t *testing.T) {
 			a := startAuthServer(t)
-			a.more, a.bound = `,"dpop_signing_alg_values_supported":["RS256","ES256"]`, &binding{nonce: nonce, keys: map[string]bool{}}
+			a.more, a.bound = `,"dpop_signing_alg_values_supported":["RS256","ES256"]`, &binding{nonce: nonce,
+				keys: map[string]bool{}}
 			dir := t.TempDir()
 			g := loginGateway(t, a, dir)
 			if err := g.Login(t.Context(), "s", a.browser(t)); err != nil {
@@ -132,10 +134,12 @@ func TestAssertionGrant(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			entry := &Entry{Name: "s", Trust: tt.trust, Type: typeHTTP, URL: a.URL + "/mcp", File: "test", OAuth: &OAuthEntry{Grant: grantAssertion, AssertionFile: file}}
+			entry := &Entry{Name: "s", Trust: tt.trust, Type: typeHTTP, URL: a.URL + "/mcp", File: "test",
+				OAuth: &OAuthEntry{Grant: grantAssertion, AssertionFile: file}}
 			g := Open(Config{
 				MayRun:  func(guard.HostCommand) error { return nil },
-				Servers: func() ([]*Entry, []string) { return []*Entry{entry}, nil }, Dir: t.TempDir(), Changed: func(*Gateway, bool) {}, Start: startPlain, Log: slog.New(slog.DiscardHandler),
+				Servers: func() ([]*Entry, []string) { return []*Entry{entry}, nil }, Dir: t.TempDir(),
+				Changed: func(*Gateway, bool) {}, Start: startPlain, Log: slog.New(slog.DiscardHandler),
 			})
 			defer g.Close()
 			err := say(t, g, localPrincipal)

@@ -40,7 +40,8 @@ func (e *Entry) UnmarshalJSON(text []byte) error {
 		}
 		var mask maskEntry
 		if err := json.Unmarshal(raw, &mask); err != nil || len(mask.Hosts) == 0 {
-			return fmt.Errorf(`its variable %s is neither a string nor an object such as {"mask": ["api.example.com"]}`, name)
+			return fmt.Errorf(`its variable %s is neither a string nor an object such as {"mask": ["api.example.com"]}`,
+				name)
 		}
 		if e.masks == nil {
 			e.masks = map[string]maskEntry{}
@@ -61,7 +62,8 @@ func (e *Entry) checkMasks() string {
 		}
 		for _, host := range e.masks[name].Hosts {
 			if !slices.Contains(e.domains(), host) {
-				return fmt.Sprintf("it sends the variable %s to %s, which is not in its network.allowedDomains", name, host)
+				return fmt.Sprintf("it sends the variable %s to %s, which is not in its network.allowedDomains", name,
+					host)
 			}
 		}
 	}

@@ -22,7 +22,8 @@ func TestMaskedVariables(t *testing.T) {
 		{`{"command":"x","env":{"T":{"mask":[]}}}`, User, "neither a string nor an object"},
 		{`{"command":"x","env":{"T":7}}`, User, "neither a string nor an object"},
 	} {
-		entries, problems := parseEntries(map[string]json.RawMessage{"s": json.RawMessage(tt.entry)}, "f.json", tt.trust)
+		entries, problems := parseEntries(map[string]json.RawMessage{"s": json.RawMessage(tt.entry)},
+			"f.json", tt.trust)
 		e := entries[0]
 		if len(problems) > 0 || tt.refused == "" && e.Refused != "" || !strings.Contains(e.Refused, tt.refused) {
 			t.Errorf("%s: %q, %v", tt.entry, e.Refused, problems)

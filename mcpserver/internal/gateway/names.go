@@ -24,7 +24,8 @@ func cleanText(text string, most int) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
-		case r == unicode.ReplacementChar, unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector, unicode.Zl, unicode.Zp):
+		case r == unicode.ReplacementChar, unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector,
+			unicode.Zl, unicode.Zp):
 			return -1
 		case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
 			return -1

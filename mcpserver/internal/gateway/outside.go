@@ -66,7 +66,8 @@ func (e *Entry) program() (string, error) {
 	if e.sandboxed() {
 		path, err := exec.LookPath(e.Command)
 		if err != nil {
-			return "", fmt.Errorf("its command %s was not found in PATH: install it, or use an absolute path", e.Command)
+			return "", fmt.Errorf("its command %s was not found in PATH: install it, or use an absolute path",
+				e.Command)
 		}
 		return path, nil
 	}

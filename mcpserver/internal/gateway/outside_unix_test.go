@@ -18,7 +18,8 @@ func TestOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	root, nvm := filepath.Join(base, "ws"), filepath.Join(base, ".nvm/v22/bin")
-	for _, name := range []string{root + "/.venv/bin/npx", root + "/.venv/bin/only", root + "/tools/server.js", root + "/server.py", nvm + "/npx", nvm + "/node"} {
+	for _, name := range []string{root + "/.venv/bin/npx", root + "/.venv/bin/only", root + "/tools/server.js", root +
+		"/server.py", nvm + "/npx", nvm + "/node"} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -37,8 +37,10 @@ func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error 
 	defer closeAll(files)
 	w := &processHosts{open: true}
 	spec := builtin.ServerSpec{
-		Key: fmt.Sprintf("\x00mcp\x00%s\x00%d", u.srv.Name, u.g.nextID.Add(1)), Argv: append([]string{command}, e.Args...), Dir: dir, Env: serverEnv(e), Files: files,
-		Outside: !e.sandboxed(), Workspace: e.workspace(), Shown: shownFiles(command, e), Domains: e.domains(), Masks: serverMasks(e),
+		Key:  fmt.Sprintf("\x00mcp\x00%s\x00%d", u.srv.Name, u.g.nextID.Add(1)),
+		Argv: append([]string{command}, e.Args...), Dir: dir, Env: serverEnv(e), Files: files,
+		Outside: !e.sandboxed(), Workspace: e.workspace(), Shown: shownFiles(command, e), Domains: e.domains(),
+		Masks:   serverMasks(e),
 		Refused: u.srv.refused.note, AllowHost: e.allowHost,
 	}
 	if hosts, env := registries(command, e); len(hosts) > 0 {

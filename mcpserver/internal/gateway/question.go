@@ -142,7 +142,8 @@ func newPage(params json.RawMessage) (*page, error) {
 // params returns the params of the question for a client.
 func (p *page) params(server string) json.RawMessage {
 	message := strings.Join(strings.Fields(cleanText(p.message, maxQuestionText)), " ")
-	out := map[string]any{"mode": "url", "message": "The server " + server + " asks you to open a page: " + message, "url": p.url}
+	out := map[string]any{"mode": "url", "message": "The server " + server + " asks you to open a page: " + message,
+		"url": p.url}
 	if p.id != "" {
 		out["elicitationId"] = cleanText(p.id, maxLine)
 	}
@@ -165,7 +166,8 @@ const codePages = -32042
 // user opened them.
 func (c caller) openPages(ctx context.Context, refusal *rpcError, u *upstream) string {
 	var data struct{ Elicitations []json.RawMessage }
-	if refusal.Code != codePages || json.Unmarshal(refusal.Data, &data) != nil || !c.env.OpensPages || c.env.Elicit == nil {
+	if refusal.Code != codePages || json.Unmarshal(refusal.Data, &data) != nil || !c.env.OpensPages ||
+		c.env.Elicit == nil {
 		return ""
 	}
 	for _, params := range data.Elicitations[:min(len(data.Elicitations), maxForms)] {
@@ -233,7 +235,8 @@ type question struct {
 // for the answer.
 func (c caller) runAside(ctx context.Context, name string, r request, read reader) (builtin.Result, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a := &aside{name: name, server: c.s.Name, env: c.env, id: rand.Text(), cancel: cancel, questions: make(chan question), done: make(chan struct{})}
+	a := &aside{name: name, server: c.s.Name, env: c.env, id: rand.Text(), cancel: cancel,
+		questions: make(chan question), done: make(chan struct{})}
 	own := *c.env
 	own.Elicit = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		limit := time.NewTimer(answerTime)
@@ -269,7 +272,8 @@ func (a *aside) await(ctx context.Context) (builtin.Result, error) {
 	select {
 	case q := <-a.questions:
 		return builtin.Result{Text: "The server " + a.server + " asks a question.", Asks: &builtin.ExecAsked{
-			Question: builtin.ExecQuestion{Text: "the question of the server " + a.server}, Task: a.id, Elicit: q.params,
+			Question: builtin.ExecQuestion{Text: "the question of the server " + a.server}, Task: a.id,
+			Elicit: q.params,
 			Answer: func(ctx context.Context, result json.RawMessage) (builtin.Result, error) {
 				if len(result) == 0 {
 					result = json.RawMessage(`{"action":"cancel"}`)

@@ -20,7 +20,8 @@ import (
 // TestReachAddresses: which addresses a server may name, by its own.
 func TestReachAddresses(t *testing.T) {
 	const public, private, shared, local = "8.8.8.8", "10.1.2.3", "100.64.1.2", "127.0.0.1"
-	never := []string{"169.254.169.254", "fe80::1", "0.0.0.0", "::", "224.0.0.1", "ff02::1", "240.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "198.18.0.1", "192.0.0.8"}
+	never := []string{"169.254.169.254", "fe80::1", "0.0.0.0", "::", "224.0.0.1", "ff02::1", "240.0.0.1",
+		"64:ff9b::7f00:1", "2002:7f00:1::", "198.18.0.1", "192.0.0.8"}
 	for _, tt := range []struct {
 		servers []string
 		may     []string
@@ -43,7 +44,8 @@ func TestReachAddresses(t *testing.T) {
 			servers = append(servers, netip.MustParseAddr(s))
 		}
 		try := func(address string) error {
-			return guard.Web{}.ReachableFrom(servers, guard.Fetch{Host: "auth.example", Port: "443"}, netip.MustParseAddr(address))
+			return guard.Web{}.ReachableFrom(servers, guard.Fetch{Host: "auth.example", Port: "443"},
+				netip.MustParseAddr(address))
 		}
 		for _, address := range tt.may {
 			if err := try(address); err != nil {
@@ -162,7 +164,8 @@ func TestReachOfLogin(t *testing.T) {
 						return fmt.Errorf("the page was opened")
 					})
 					// After a refused redirect of the metadata the endpoints of the own host are used.
-					defaults := strings.HasPrefix(a.redirect, "/.well-known") && err != nil && err.Error() == "the page was opened"
+					defaults := strings.HasPrefix(a.redirect, "/.well-known") && err != nil &&
+						err.Error() == "the page was opened"
 					if err == nil || !defaults && !refusal.MatchString(err.Error()) {
 						t.Errorf("the login: %v", err)
 					}
@@ -190,7 +193,8 @@ func TestReachOfRenewal(t *testing.T) {
 			client.Servers = []netip.Addr{netip.MustParseAddr("8.8.8.8")}
 		}
 		k := keptLogin{Client: client}
-		text := strings.Replace(string(marshal(k)), "{", `{"token":{"access_token":"a","refresh_token":"r","expires_at":"`+time.Now().Add(-time.Hour).Format(time.RFC3339)+`"},`, 1)
+		text := strings.Replace(string(marshal(k)), "{",
+			`{"token":{"access_token":"a","refresh_token":"r","expires_at":"`+time.Now().Add(-time.Hour).Format(time.RFC3339)+`"},`, 1)
 		if err := os.WriteFile(l.file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

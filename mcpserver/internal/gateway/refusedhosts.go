@@ -55,7 +55,8 @@ func (r *refusedHosts) since(n int) []refusedHost {
 
 // allowHost returns the command by which a person lets the server of an entry reach a host with a port.
 func (e *Entry) allowHost(host string) string {
-	if name, port, err := net.SplitHostPort(host); err == nil && (port == "443" || port == "80") && name != "localhost" {
+	if name, port, err := net.SplitHostPort(host); err == nil && (port == "443" || port == "80") &&
+		name != "localhost" {
 		host = name
 	}
 	if e.Trust == Project || filepath.Base(e.File) != "toolhost.json" {

@@ -132,7 +132,8 @@ func (s *session) initialize(ctx context.Context) error {
 		return fmt.Errorf("cannot decode its answer to initialize: %w", err)
 	}
 	if !mcp.IsValidProtocolVersion(found.ProtocolVersion) || mcp.IsModernProtocol(found.ProtocolVersion) {
-		return fmt.Errorf("it uses the protocol version %q, which is not supported", cleanText(found.ProtocolVersion, maxLine))
+		return fmt.Errorf("it uses the protocol version %q, which is not supported",
+			cleanText(found.ProtocolVersion, maxLine))
 	}
 	s.version, s.instructions = found.ProtocolVersion, found.Instructions
 	_ = json.Unmarshal(found.Capabilities, &s.capabilities)
@@ -288,7 +289,8 @@ func (s *session) silent() error {
 }
 
 // call sends a request that may take long and waits for its result.
-func (s *session) call(ctx context.Context, method string, params map[string]any, c *activeCall) (json.RawMessage, error) {
+func (s *session) call(ctx context.Context, method string, params map[string]any,
+	c *activeCall) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := s.u.srv.callTime()

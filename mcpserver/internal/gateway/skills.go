@@ -49,10 +49,12 @@ func checkSkill(raw json.RawMessage) error {
 	}
 	for _, f := range s.Resources {
 		if strings.HasPrefix(f.URI, viewScheme) { // clients read these without naming the server
-			return fmt.Errorf("the URI of its file %q starts with %s, which is for views", cleanText(f.URI, 80), viewScheme)
+			return fmt.Errorf("the URI of its file %q starts with %s, which is for views",
+				cleanText(f.URI, 80), viewScheme)
 		}
 		if f.URI != cleanText(f.URI, maxDescription) || !skillDigest.MatchString(f.Digest) {
-			return fmt.Errorf("its file %q has the digest %q, not sha256: and 64 hexadecimal digits", cleanText(f.URI, 80), cleanText(f.Digest, 80))
+			return fmt.Errorf("its file %q has the digest %q, not sha256: and 64 hexadecimal digits",
+				cleanText(f.URI, 80), cleanText(f.Digest, 80))
 		}
 	}
 	if !slices.ContainsFunc(s.Resources, func(f SkillFile) bool { return f.URI == s.URI }) {
@@ -126,7 +128,8 @@ func sameContent(name, uri, digest string, read reader) reader {
 	return func(ctx context.Context, env *builtin.Env, raw json.RawMessage) (builtin.Result, error) {
 		var r struct{ Contents []map[string]any }
 		if err := json.Unmarshal(raw, &r); err != nil || len(r.Contents) != 1 {
-			return builtin.Result{}, fmt.Errorf("the answer of the server %s to a request for %s is not one content", name, cleanText(uri, maxLine))
+			return builtin.Result{}, fmt.Errorf("the answer of the server %s to a request for %s is not one content",
+				name, cleanText(uri, maxLine))
 		}
 		one := map[string]any{"uri": uri}
 		if mime, ok := r.Contents[0]["mimeType"].(string); ok {

@@ -49,7 +49,8 @@ func TestSources(t *testing.T) {
 		{"not imported", map[string]string{mcp: `{"mcpServers":{"a":{"command":"x"}}}`, claude: `{"mcpServers":{"b":{"command":"x"}}}`}, true, "", ""},
 		{"imported", map[string]string{
 			user: `{"gateway":{"import":["project","user","local"]}}`, mcp: `{"mcpServers":{"a":{"command":"x"}}}`,
-			claude: `{"mcpServers":{"b":{"command":"x"}},"projects":{"ROOT":{"mcpServers":{"c":{"command":"x"}}}}}`}, true, "a=project; b=user; c=user", ""},
+			claude: `{"mcpServers":{"b":{"command":"x"}},"projects":{"ROOT":{"mcpServers":{"c":{"command":"x"}}}}}`},
+			true, "a=project; b=user; c=user", ""},
 		{"imported without trust", map[string]string{user: `{"gateway":{"import":["project"]}}`, mcp: `{"mcpServers":{"a":{"command":"x"}}}`}, false, "a!not trusted", ""},
 		{"a project cannot import", map[string]string{root: `{"gateway":{"import":["project","user"]}}`, claude: `{"mcpServers":{"b":{"command":"x"}}}`}, true, "", ""},
 		{"enabled by the user", map[string]string{user: `{"gateway":{"import":["project"]},"enabledMcpjsonServers":["a"]}`, mcp: `{"mcpServers":{"a":{"command":"x"},"b":{"command":"x"}}}`}, false, "a=project; b!not trusted", ""},
@@ -62,7 +63,8 @@ func TestSources(t *testing.T) {
 		{"allowed", map[string]string{user: `{"mcpServers":{"a":{"command":"x"},"b":{"command":"y"}}, "allowedMcpServers":[{"serverName":"a"}]}`}, false, "a=user; b!allowedMcpServers", ""},
 		{"none allowed", map[string]string{user: `{"mcpServers":{"a":{"command":"x"}}, "allowedMcpServers":[]}`}, false, "a!allowedMcpServers", ""},
 		{"a project cannot widen what is allowed", map[string]string{
-			user: `{"mcpServers":{"a":{"command":"x"}}, "allowedMcpServers":[]}`, root: `{"allowedMcpServers":[{"serverName":"a"}]}`}, true, "a!allowedMcpServers", ""},
+			user: `{"mcpServers":{"a":{"command":"x"}}, "allowedMcpServers":[]}`,
+			root: `{"allowedMcpServers":[{"serverName":"a"}]}`}, true, "a!allowedMcpServers", ""},
 		{"managed alone", map[string]string{managed: `{"mcpServers":{"m":{"command":"x"}}}`, user: `{"mcpServers":{"a":{"command":"x"}}}`}, false, "m=managed", ""},
 		{"managed that is broken", map[string]string{managed: `{`, user: `{"mcpServers":{"a":{"command":"x"}}}`}, false, "", "left out"},
 		{"names", map[string]string{user: `{"mcpServers":{"a b":{"command":"x"},"a__b":{"command":"x"},"_a":{"command":"x"},"toolhost":{"command":"x"},"é":{"command":"x"}}}`}, false, "_!cannot be named; _a!cannot be named; a__b!cannot be named; a_b=user; toolhost!cannot be named", ""},
@@ -89,9 +91,11 @@ func TestSources(t *testing.T) {
 				}
 			}
 			set := settings.Load(settings.Config{
-				Roots: []string{ws}, Home: dir, UserConfigDir: filepath.Join(dir, "config"), ManagedDir: filepath.Join(dir, "none"), TrustWorkspace: tt.trust,
+				Roots: []string{ws}, Home: dir, UserConfigDir: filepath.Join(dir, "config"),
+				ManagedDir: filepath.Join(dir, "none"), TrustWorkspace: tt.trust,
 			})
-			entries, problems := Sources{Settings: set, Roots: []string{ws}, Home: dir, Managed: []string{filepath.Join(dir, "managed")}}.Load()
+			entries, problems := Sources{Settings: set, Roots: []string{ws}, Home: dir,
+				Managed: []string{filepath.Join(dir, "managed")}}.Load()
 			slices.SortFunc(entries, func(a, b *Entry) int { return compareNames(a.Name, b.Name) })
 			var got []string
 			for _, e := range entries {

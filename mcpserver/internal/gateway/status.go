@@ -61,7 +61,8 @@ func (g *Gateway) Servers() []Status {
 }
 
 func (s *server) status(running int) Status {
-	out := Status{Name: s.Name, Type: s.Type, File: s.File, Trust: s.Trust.String(), Running: running, State: StateConfigured}
+	out := Status{Name: s.Name, Type: s.Type, File: s.File, Trust: s.Trust.String(), Running: running,
+		State: StateConfigured}
 	list := s.tools()
 	out.Tools, out.Problems = len(list.served), s.problems(list)
 	r := s.store.get()
@@ -228,7 +229,8 @@ func (s *server) mayStart() error {
 		return fmt.Errorf("it has ended %d times within %s and is not started any more: see `toolhost mcp list`, then `toolhost mcp restart %s`. It ended because %s", deathsToPark, deathsWithin, s.Name, s.reason)
 	}
 	if wait := time.Until(s.retryAt); wait > 0 {
-		return fmt.Errorf("the next attempt is in %s; the last one failed: %s", max(wait.Round(time.Second), time.Second), s.reason)
+		return fmt.Errorf("the next attempt is in %s; the last one failed: %s",
+			max(wait.Round(time.Second), time.Second), s.reason)
 	}
 	return nil
 }

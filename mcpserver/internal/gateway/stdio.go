@@ -72,7 +72,8 @@ type stdioWire struct {
 
 // newStdioWire returns a wire over the pipes of a process. It takes ownership of in and out.
 func newStdioWire(p Process, in, out *os.File, stderr *lastLines, to listener) *stdioWire {
-	w := &stdioWire{process: p, to: to, stderr: stderr, in: in, out: make(chan []byte, maxQueue), pending: map[int64]chan answer{}, gone: make(chan struct{})}
+	w := &stdioWire{process: p, to: to, stderr: stderr, in: in, out: make(chan []byte, maxQueue),
+		pending: map[int64]chan answer{}, gone: make(chan struct{})}
 	go w.write()
 	go w.read(out)
 	return w

@@ -72,12 +72,14 @@ func stepped(t *testing.T, as *stepWire) (g *Gateway, s *server, connected *int)
 	entries := []*Entry{{Name: "s", Trust: User, Type: typeStdio, Command: "none"}}
 	g = Open(Config{
 		MayRun:  func(guard.HostCommand) error { return nil },
-		Servers: func() ([]*Entry, []string) { return entries, nil }, Changed: func(*Gateway, bool) {}, Log: slog.New(slog.DiscardHandler),
+		Servers: func() ([]*Entry, []string) { return entries, nil }, Changed: func(*Gateway, bool) {},
+		Log: slog.New(slog.DiscardHandler),
 	})
 	connected = new(int)
 	g.dial = func(_ *upstream, _ context.Context, s *session) error {
 		*connected++
-		s.w = &stepWire{silent: as.silent, dies: as.dies, modern: as.modern, progress: as.progress, to: s, gone: make(chan struct{})}
+		s.w = &stepWire{silent: as.silent, dies: as.dies, modern: as.modern, progress: as.progress, to: s,
+			gone: make(chan struct{})}
 		return nil
 	}
 	s, err := g.server("s")
@@ -89,7 +91,8 @@ func stepped(t *testing.T, as *stepWire) (g *Gateway, s *server, connected *int)
 
 // sayAt calls the tool of a server.
 func sayAt(ctx context.Context, g *Gateway, s *server) error {
-	_, err := caller{g, &builtin.Env{Principal: localPrincipal, Scope: "one"}, s}.runHere(ctx, request{method: "tools/call", params: map[string]any{"name": "say"}},
+	_, err := caller{g, &builtin.Env{Principal: localPrincipal, Scope: "one"}, s}.runHere(ctx,
+		request{method: "tools/call", params: map[string]any{"name": "say"}},
 		noReader)
 	return err
 }
@@ -155,7 +158,8 @@ func TestSteps(t *testing.T) {
 				if took := time.Since(began); took != tt.after {
 					t.Errorf("it took %s, want %s", took, tt.after)
 				}
-				if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				if tt.want == "" && err != nil || tt.want != "" &&
+					(err == nil || !strings.Contains(err.Error(), tt.want)) {
 					t.Errorf("got %v, want %q", err, tt.want)
 				}
 			})
@@ -238,7 +242,8 @@ func TestFullQueue(t *testing.T) {
 		w.notify("dropped", nil)
 		began := time.Now()
 		_, err := w.request(t.Context(), "ping", nil)
-		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "the queue was full for 5s") || took != roomTime {
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "the queue was full for 5s") ||
+			took != roomTime {
 			t.Errorf("nothing is read: %v after %s", err, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

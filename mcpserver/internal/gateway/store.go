@@ -148,7 +148,8 @@ func (s *store) update(change func(*record)) {
 		change(&s.now)
 	}
 	if err != nil {
-		s.log.Warn("the record of a server could not be stored: it lasts until the host ends", "file", s.file, "error", err)
+		s.log.Warn("the record of a server could not be stored: it lasts until the host ends", "file", s.file,
+			"error", err)
 	}
 }
 
@@ -389,7 +390,8 @@ func (g *Gateway) Accept(name string, changes []Change) error {
 	if seen := s.store.get().Reviewed; seen != nil {
 		for _, c := range changes {
 			if seen[c.Name] != fingerprint(marshal(c.Is)) {
-				return fmt.Errorf("%s of %s has changed since it was reviewed: run `toolhost mcp review %s` again", c.Name, s.Name, s.Name)
+				return fmt.Errorf("%s of %s has changed since it was reviewed: run `toolhost mcp review %s` again",
+					c.Name, s.Name, s.Name)
 			}
 		}
 	}

@@ -14,7 +14,8 @@ import (
 func openStored(t *testing.T, dir, file string) (*Gateway, *server) {
 	t.Helper()
 	e := &Entry{Name: "s", Type: typeStdio, Command: "none", Trust: Project, File: file}
-	g := Open(Config{Servers: func() ([]*Entry, []string) { return []*Entry{e}, nil }, Dir: dir, Changed: func(*Gateway, bool) {}, Log: slog.New(slog.DiscardHandler)})
+	g := Open(Config{Servers: func() ([]*Entry, []string) { return []*Entry{e}, nil }, Dir: dir,
+		Changed: func(*Gateway, bool) {}, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { g.Close() })
 	s, err := g.server("s")
 	if err != nil {
@@ -69,7 +70,8 @@ func TestAcceptReviewed(t *testing.T) {
 	}
 	s.offers(`{"name":"a","description":"2"}`, `{"name":"b"}`)
 	for _, changes := range [][]Change{first, review()} {
-		if err := g.Accept("s", changes); err == nil || !strings.Contains(err.Error(), "toolhost mcp review s") || len(review()) != 2 {
+		if err := g.Accept("s", changes); err == nil || !strings.Contains(err.Error(), "toolhost mcp review s") ||
+			len(review()) != 2 {
 			t.Errorf("what was not reviewed is accepted: %v, left %v", err, review())
 		}
 	}
@@ -103,7 +105,8 @@ func TestDamagedRecord(t *testing.T) {
 	dir := t.TempDir()
 	e := &Entry{Name: "s", Trust: User}
 	tool := func(text string) offer {
-		return offer{Tools: []json.RawMessage{json.RawMessage(`{"name":"t","description":"` + text + `","inputSchema":{"type":"object"}}`)}}
+		return offer{Tools: []json.RawMessage{json.RawMessage(`{"name":"t","description":"` + text +
+			`","inputSchema":{"type":"object"}}`)}}
 	}
 	s := openStore(dir, e, slog.New(slog.DiscardHandler))
 	s.learned(e, tool("honest"), true)
@@ -125,7 +128,8 @@ func TestDamagedRecord(t *testing.T) {
 				t.Errorf("%s: withheld are %v", what, again.get().Withheld)
 			}
 		}
-		if aside, err := os.ReadFile(s.file + ".damaged"); string(aside) != string(text) || !strings.Contains(log.String(), s.file+".damaged") {
+		if aside, err := os.ReadFile(s.file + ".damaged"); string(aside) != string(text) ||
+			!strings.Contains(log.String(), s.file+".damaged") {
 			if log.Len() > 0 || !json.Valid(text) {
 				t.Errorf("%s: set aside is %.20q, %v; the log: %s", what, aside, err, log.String())
 			}

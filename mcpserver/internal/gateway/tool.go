@@ -60,7 +60,8 @@ const viewScheme = "ui://"
 // view returns the URI of the view of a tool, or "".
 func (t *tool) view() string {
 	var ui struct{ ResourceURI string }
-	if len(t.Meta.UI) > maxSchema || json.Unmarshal(t.Meta.UI, &ui) != nil || !strings.HasPrefix(ui.ResourceURI, viewScheme) || ui.ResourceURI != cleanText(ui.ResourceURI, maxDescription) {
+	if len(t.Meta.UI) > maxSchema || json.Unmarshal(t.Meta.UI, &ui) != nil ||
+		!strings.HasPrefix(ui.ResourceURI, viewScheme) || ui.ResourceURI != cleanText(ui.ResourceURI, maxDescription) {
 		return ""
 	}
 	return ui.ResourceURI
@@ -138,7 +139,8 @@ func walkSchema(v any, depth int, changed *bool) error {
 			text, isText := value.(string)
 			switch {
 			case isText && key == "$ref" && !strings.HasPrefix(text, "#"):
-				return fmt.Errorf("its schema refers to %q: only references that start with # are supported", cleanText(text, 80))
+				return fmt.Errorf("its schema refers to %q: only references that start with # are supported",
+					cleanText(text, 80))
 			case isText && (key == "description" || key == "title"):
 				if clean := cleanText(text, maxDescription); clean != text {
 					v[key], *changed = clean, true
@@ -240,7 +242,8 @@ func (s *server) problems(tools toolList) []string {
 	lists := [][]definition{promptKind.read(r.Offer.Prompts)}
 	if r.Offer.Own != nil {
 		own := r.Offer.Own
-		lists = append(lists, resourceKind.read(own.Resources), templateKind.read(own.Templates), skillKind.read(own.Skills))
+		lists = append(lists, resourceKind.read(own.Resources), templateKind.read(own.Templates),
+			skillKind.read(own.Skills))
 	}
 	for _, d := range slices.Concat(lists...) {
 		if d.refused != nil {
@@ -269,7 +272,8 @@ func (g *Gateway) rebuild(configured bool) {
 	slices.SortFunc(defs, func(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) })
 	was, known := g.tools.Swap(&defs), g.known
 	prompts, resources := g.Digests()
-	if g.known = fmt.Sprintln(prompts, resources, len(g.unknown())); configured || g.known != known || !slices.EqualFunc(*was, defs, sameDef) {
+	if g.known = fmt.Sprintln(prompts, resources, len(g.unknown())); configured || g.known != known ||
+		!slices.EqualFunc(*was, defs, sameDef) {
 		g.cfg.Changed(g, configured)
 	}
 }
@@ -284,7 +288,8 @@ func leftOut(s *server, full, why string) *builtin.Def {
 
 // sameDef reports whether clients see the same tool.
 func sameDef(a, b *builtin.Def) bool {
-	return a.Name == b.Name && a.Doc == b.Doc && a.Title == b.Title && string(a.RawSchema) == string(b.RawSchema) && string(a.View) == string(b.View) && a.Unlisted == b.Unlisted && a.Hints == b.Hints
+	return a.Name == b.Name && a.Doc == b.Doc && a.Title == b.Title && string(a.RawSchema) == string(b.RawSchema) &&
+		string(a.View) == string(b.View) && a.Unlisted == b.Unlisted && a.Hints == b.Hints
 }
 
 // def returns the definition in this host of a tool of a server.
@@ -293,22 +298,29 @@ func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
 	withheld, _ := s.withheld(id, t.pin)
 	hints := t.Annotations
 	d := builtin.Def{
-		Name: full, Listed: alias.Listed(full), Server: s.Name, Title: cleanText(cmp.Or(t.Title, hints.Title), 200), Doc: cleanText(t.Description, maxDescription),
-		RawSchema: t.schema, Limit: maxResultText, Unlisted: withheld, AlwaysLoad: s.AlwaysLoad || t.Meta.AlwaysLoad && s.Trust != Project,
-		Hints: builtin.Hints{ReadOnly: is(hints.ReadOnlyHint), Additive: hints.DestructiveHint != nil && !*hints.DestructiveHint, Idempotent: is(hints.IdempotentHint), Closed: hints.OpenWorldHint != nil && !*hints.OpenWorldHint},
+		Name: full, Listed: alias.Listed(full), Server: s.Name, Title: cleanText(cmp.Or(t.Title, hints.Title), 200),
+		Doc:       cleanText(t.Description, maxDescription),
+		RawSchema: t.schema, Limit: maxResultText, Unlisted: withheld, AlwaysLoad: s.AlwaysLoad || t.Meta.AlwaysLoad &&
+			s.Trust != Project,
+		Hints: builtin.Hints{ReadOnly: is(hints.ReadOnlyHint), Additive: hints.DestructiveHint != nil &&
+			!*hints.DestructiveHint, Idempotent: is(hints.IdempotentHint), Closed: hints.OpenWorldHint != nil &&
+			!*hints.OpenWorldHint},
 	}
 	if t.view() != "" {
 		d.View = t.Meta.UI
 	}
-	parallel := slices.Contains(s.Parallel, "*") || slices.Contains(s.Parallel, t.Name) || d.Hints.ReadOnly && s.trustsHints()
-	return builtin.External(d, parallel, func(_ context.Context, env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
+	parallel := slices.Contains(s.Parallel, "*") || slices.Contains(s.Parallel, t.Name) || d.Hints.ReadOnly &&
+		s.trustsHints()
+	return builtin.External(d, parallel, func(_ context.Context, env *builtin.Env,
+		args json.RawMessage) (builtin.Plan, error) {
 		if s.store.refresh() {
 			g.work.Go(func() { g.rebuild(false) })
 		}
 		if err := s.review(id, t.pin); err != nil {
 			return builtin.Plan{}, err
 		}
-		r := request{method: "tools/call", params: map[string]any{"name": t.Name, "arguments": args}, tool: t, id: id, pin: t.pin, parallel: parallel}
+		r := request{method: "tools/call", params: map[string]any{"name": t.Name, "arguments": args}, tool: t, id: id,
+			pin: t.pin, parallel: parallel}
 		r.idempotent = s.trustsHints() && (is(t.Annotations.ReadOnlyHint) || is(t.Annotations.IdempotentHint))
 		return caller{g, env, s}.plan(guard.CallTool{Tool: t.Name}, r, s.result), nil
 	})

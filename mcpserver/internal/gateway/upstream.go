@@ -312,7 +312,8 @@ func (u *upstream) follow(s *session) {
 		}
 	}
 	if t := s.capabilities.Tools; s.era == modernEra && t != nil && t.ListChanged {
-		go s.request(u.g.ctx, "subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}})
+		go s.request(u.g.ctx, "subscriptions/listen",
+			map[string]any{"notifications": map[string]any{"toolsListChanged": true}})
 	}
 	go func() {
 		<-s.w.ended()

@@ -10,7 +10,8 @@ import (
 // TestShownFiles: of the files that an entry names, a server is shown its program and the package of that, and nothing else.
 func TestShownFiles(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"node", "tool", "pkg/package.json", "pkg/dist/index.js", "lib/node_modules/a/bin.js", ".ssh/id_rsa"} {
+	for _, name := range []string{"node", "tool", "pkg/package.json", "pkg/dist/index.js", "lib/node_modules/a/bin.js",
+		".ssh/id_rsa"} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)

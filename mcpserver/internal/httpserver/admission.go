@@ -49,7 +49,8 @@ type Limits struct {
 // UsualLimits returns the limits of every server outside of tests.
 func UsualLimits() Limits {
 	return Limits{
-		InFlight: transport.MaxInFlight, Reading: transport.MaxInFlight, Streams: MaxStreams, Sessions: MaxSessions, Bytes: transport.MaxBytesInFlight,
+		InFlight: transport.MaxInFlight, Reading: transport.MaxInFlight, Streams: MaxStreams, Sessions: MaxSessions,
+		Bytes:  transport.MaxBytesInFlight,
 		Header: headerTime, Body: bodyTime, Write: writeTime, Idle: idleTime,
 	}
 }
@@ -108,8 +109,10 @@ func (p *lease) reserve(d load) bool {
 		mine = &load{}
 	}
 	limits := p.admission.limits
-	if over(d.requests, p.admission.total.requests, mine.requests, limits.InFlight) || over(d.streams, p.admission.total.streams, mine.streams, limits.Streams) ||
-		over(d.reading, p.admission.total.reading, mine.reading, limits.Reading) || over(d.bytes, p.admission.total.bytes, mine.bytes, limits.Bytes) {
+	if over(d.requests, p.admission.total.requests, mine.requests, limits.InFlight) ||
+		over(d.streams, p.admission.total.streams, mine.streams, limits.Streams) ||
+		over(d.reading, p.admission.total.reading, mine.reading, limits.Reading) ||
+		over(d.bytes, p.admission.total.bytes, mine.bytes, limits.Bytes) {
 		return false
 	}
 	for _, l := range []*load{&p.admission.total, mine, &p.held} {
@@ -159,7 +162,8 @@ func (p *lease) admitRequest(session string, m jsonrpc.Envelope) *httpError {
 	case p.admission.draining:
 		return errClosing()
 	case session != "" && p.admission.ids[key] != nil:
-		return &httpError{status: http.StatusBadRequest, text: fmt.Sprintf("a request with the id %s is still running: use a different id for each request", m.ID)}
+		return &httpError{status: http.StatusBadRequest,
+			text: fmt.Sprintf("a request with the id %s is still running: use a different id for each request", m.ID)}
 	case !p.reserve(load{requests: 1}):
 		return errNoRoom(http.StatusServiceUnavailable, fmt.Sprintf(
 			"too many requests are in flight (limits: %d in total, for one caller three quarters of what others leave): try again after some have finished", p.admission.limits.InFlight))
@@ -192,7 +196,9 @@ func (p *lease) admitStream() *httpError {
 	case p.admission.draining:
 		return errClosing()
 	case !p.reserve(load{streams: 1}):
-		return errNoRoom(http.StatusServiceUnavailable, fmt.Sprintf("too many streams are open (limit: %d in total): try again after some have ended", p.admission.limits.Streams))
+		return errNoRoom(http.StatusServiceUnavailable,
+			fmt.Sprintf("too many streams are open (limit: %d in total): try again after some have ended",
+				p.admission.limits.Streams))
 	}
 	return nil
 }
@@ -205,7 +211,8 @@ func (p *lease) release() {
 		delete(p.admission.ids, p.key)
 	}
 	p.key = ""
-	p.reserve(load{requests: -p.held.requests, streams: -p.held.streams, reading: -p.held.reading, bytes: -p.held.bytes})
+	p.reserve(load{requests: -p.held.requests, streams: -p.held.streams, reading: -p.held.reading,
+		bytes: -p.held.bytes})
 	if p.admission.empty != nil && p.admission.total.requests == 0 {
 		close(p.admission.empty)
 		p.admission.empty = nil

@@ -20,7 +20,8 @@ func TestAdmission(t *testing.T) {
 			t.Fatalf("request %s: %s", id, refused.text)
 		}
 	}
-	if refused := greedy.admitRequest("", request("4")); refused == nil || refused.status != http.StatusServiceUnavailable || !refused.retry {
+	if refused := greedy.admitRequest("", request("4")); refused == nil ||
+		refused.status != http.StatusServiceUnavailable || !refused.retry {
 		t.Errorf("request over the limit of one caller: got %+v, want status 503 with retry", refused)
 	}
 	if refused := other.admitRequest("", request("1")); refused != nil {
@@ -29,12 +30,14 @@ func TestAdmission(t *testing.T) {
 	if refused := a.lease("third").admitRequest("", request("1")); refused == nil {
 		t.Error("request over the total limit was admitted")
 	}
-	for _, m := range []jsonrpc.Envelope{{Method: "notifications/cancelled"}, {ID: json.RawMessage("1"), Result: json.RawMessage("{}")}} {
+	for _, m := range []jsonrpc.Envelope{{Method: "notifications/cancelled"},
+		{ID: json.RawMessage("1"), Result: json.RawMessage("{}")}} {
 		if refused := greedy.admitRequest("", m); refused != nil {
 			t.Errorf("%+v: %s", m, refused.text)
 		}
 	}
-	if !greedy.takeBytes(300) || greedy.takeBytes(1) || !other.takeBytes(75) || other.takeBytes(1) || !third.takeBytes(18) {
+	if !greedy.takeBytes(300) || greedy.takeBytes(1) || !other.takeBytes(75) || other.takeBytes(1) ||
+		!third.takeBytes(18) {
 		t.Error("takeBytes does not enforce the limits")
 	}
 	for range 3 {
@@ -96,7 +99,8 @@ func TestDraining(t *testing.T) {
 	running := a.lease("p")
 	running.admitRequest("s", request("1"))
 	empty := a.drain()
-	for name, refused := range map[string]*httpError{"a request": a.lease("p").admitRequest("", request("2")), "a stream": a.lease("p").admitStream()} {
+	for name, refused := range map[string]*httpError{"a request": a.lease("p").admitRequest("", request("2")),
+		"a stream": a.lease("p").admitStream()} {
 		if refused == nil || refused.status != http.StatusServiceUnavailable || !refused.retry {
 			t.Errorf("%s while draining: %+v", name, refused)
 		}

@@ -32,7 +32,8 @@ type authenticator struct {
 
 func newAuthenticator(to transport.Recorder, cfg Config) *authenticator {
 	return &authenticator{
-		verifier: cfg.Verifier, metadata: cfg.Metadata, to: to, throttle: newThrottle(), refused: transport.NewRejectionLog(to),
+		verifier: cfg.Verifier, metadata: cfg.Metadata, to: to, throttle: newThrottle(),
+		refused: transport.NewRejectionLog(to),
 	}
 }
 

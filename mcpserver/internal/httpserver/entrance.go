@@ -39,7 +39,8 @@ func newEntrance(ctx context.Context, to transport.Recorder, cfg Config) (*entra
 		cfg.Limits.Idle, cfg.Limits.Write = 0, relayWrite
 	}
 	e := &entrance{
-		cfg: cfg, to: to, auth: newAuthenticator(to, cfg), admission: newAdmission(cfg.Limits), overload: transport.NewRejectionLog(to),
+		cfg: cfg, to: to, auth: newAuthenticator(to, cfg), admission: newAdmission(cfg.Limits),
+		overload: transport.NewRejectionLog(to),
 	}
 	e.base, e.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	e.streams, e.closeStreams = context.WithCancel(e.base)
@@ -57,7 +58,8 @@ func (e *entrance) serve(ctx context.Context, l net.Listener, routes http.Handle
 	}
 	if e.cfg.Relay != nil {
 		web.Protocols, web.HTTP2 = new(http.Protocols), &http.HTTP2Config{
-			MaxConcurrentStreams: e.cfg.Limits.InFlight + e.cfg.Limits.Streams, MaxReceiveBufferPerConnection: relayWindow,
+			MaxConcurrentStreams:          e.cfg.Limits.InFlight + e.cfg.Limits.Streams,
+			MaxReceiveBufferPerConnection: relayWindow,
 		}
 		web.Protocols.SetUnencryptedHTTP2(true)
 	}
@@ -118,7 +120,8 @@ func checkMethod(w http.ResponseWriter, r *http.Request) bool {
 	case r.Method == http.MethodPost:
 	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
 		w.Header().Set("Allow", "GET, POST, DELETE")
-		writeError(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not a method of this endpoint: send messages by POST", r.Method))
+		writeError(w, http.StatusMethodNotAllowed,
+			fmt.Sprintf("%s is not a method of this endpoint: send messages by POST", r.Method))
 		return false
 	case !isEmpty(r.Body):
 		// net/http detects that the client disconnects only after it has read the body.
@@ -130,9 +133,11 @@ func checkMethod(w http.ResponseWriter, r *http.Request) bool {
 
 // reject answers a refused request. It writes an audit record if a limit was reached, so that the operator sees which
 // callers reach it, and how often.
-func (e *entrance) reject(w http.ResponseWriter, r *http.Request, who auth.Identity, m jsonrpc.Envelope, refused *httpError) {
+func (e *entrance) reject(w http.ResponseWriter, r *http.Request, who auth.Identity, m jsonrpc.Envelope,
+	refused *httpError) {
 	if refused.full {
-		e.overload.FromPeer(r, audit.Record{Principal: who.Principal, Tool: transport.AdmissionTool, Rule: "limits", Error: refused.text})
+		e.overload.FromPeer(r, audit.Record{Principal: who.Principal, Tool: transport.AdmissionTool, Rule: "limits",
+			Error: refused.text})
 	}
 	refused.send(w, m)
 }

@@ -105,7 +105,8 @@ func TestResume(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
 			k.resume(t.Context(), newResponseStream(w, writeTime), tt.session, tt.event)
-			if got := w.Body.String(); w.Code != tt.status || tt.status == 200 && got != tt.want || !strings.Contains(got, tt.want) {
+			if got := w.Body.String(); w.Code != tt.status || tt.status == 200 && got != tt.want ||
+				!strings.Contains(got, tt.want) {
 				t.Errorf("status %d, %q; want %d, %q", w.Code, got, tt.status, tt.want)
 			}
 		})
@@ -136,7 +137,8 @@ func TestResumeWhileTheCallRuns(t *testing.T) {
 		s.add([]byte("3"))
 		s.finish()
 		<-done
-		if got, want := w.Body.String(), string(eventText(s.eventID(2), []byte("2")))+string(eventText(s.eventID(3), []byte("3"))); got != want {
+		if got, want := w.Body.String(), string(eventText(s.eventID(2), []byte("2")))+string(eventText(s.eventID(3),
+			[]byte("3"))); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
@@ -173,7 +175,8 @@ func TestNotifyDoesNotWaitForTheClient(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := strings.Split(strings.TrimSpace(w.got.String()), "\n\n")
-	if n := len(events); n > 2*maxQueued+1 || !strings.Contains(events[n-1], "result") || !strings.Contains(events[0], `"progress":0`) {
+	if n := len(events); n > 2*maxQueued+1 || !strings.Contains(events[n-1], "result") ||
+		!strings.Contains(events[0], `"progress":0`) {
 		t.Errorf("%d events, from %s to %s", n, events[0], events[n-1])
 	}
 }

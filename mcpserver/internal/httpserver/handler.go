@@ -75,14 +75,16 @@ func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if m.Method == string(mcp.MethodInitialize) && len(body) > maxInitialize {
-		(&httpError{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the initialize message has %d bytes, the limit is %d: shorten clientInfo and capabilities", len(body), maxInitialize)}).send(w, m)
+		(&httpError{status: http.StatusRequestEntityTooLarge,
+			text: fmt.Sprintf("the initialize message has %d bytes, the limit is %d: shorten clientInfo and capabilities", len(body), maxInitialize)}).send(w, m)
 		return
 	}
 	d.post(w, r, message, held, who)
 }
 
 // examine parses and validates a message.
-func (d *handler) examine(r *http.Request, who auth.Identity, body []byte) (message transport.Message, wrong *jsonrpc.Error) {
+func (d *handler) examine(r *http.Request, who auth.Identity, body []byte) (message transport.Message,
+	wrong *jsonrpc.Error) {
 	message, wrong = d.host.Open(body)
 	m, version := message.Content(), r.Header.Get(mcp.HeaderProtocolVersion)
 	if wrong == nil && m.Method != string(mcp.MethodInitialize) {
@@ -135,7 +137,8 @@ func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.I
 const listParameter = "tools"
 
 // post handles a message. Admit puts tool calls into the queue of their scope, in the order of arrival.
-func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport.Message, held *lease, who auth.Identity) {
+func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport.Message, held *lease,
+	who auth.Identity) {
 	m := message.Content()
 	modern := m.Modern(r.Header.Get(mcp.HeaderProtocolVersion))
 	if modern && m.Method == jsonrpc.MethodCancelled {
@@ -145,12 +148,15 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport
 	}
 	list := r.URL.Query().Get(listParameter)
 	if list != "" && list != transport.ListSearch && list != transport.ListAll {
-		(&httpError{status: http.StatusBadRequest, text: fmt.Sprintf("the query parameter %s is %q: use %s or %s, or omit it", listParameter, list, transport.ListSearch, transport.ListAll)}).send(w, m)
+		(&httpError{status: http.StatusBadRequest,
+			text: fmt.Sprintf("the query parameter %s is %q: use %s or %s, or omit it", listParameter, list,
+				transport.ListSearch, transport.ListAll)}).send(w, m)
 		return
 	}
 	ctx := r.Context()
 	if !modern && m.Method != string(mcp.MethodInitialize) && r.Header.Get(server.HeaderKeySessionID) == "" {
-		(&httpError{status: http.StatusBadRequest, text: "the " + server.HeaderKeySessionID + " header is missing: initialize first"}).send(w, m)
+		(&httpError{status: http.StatusBadRequest, text: "the " + server.HeaderKeySessionID +
+			" header is missing: initialize first"}).send(w, m)
 		return
 	}
 	session := ""
@@ -184,7 +190,8 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport
 	stream.cancelled = held.cancelled.Load
 	defer func() { stream.end(m, context.Cause(ctx)) }()
 	defer held.release() // before end: the client may reuse the id after the response
-	ctx, leave, err := message.Admit(ctx, transport.Peer{Transport: transport.HTTP, Who: who, List: list, Session: session, Notify: stream.notify, Acknowledged: stream.waitForFirstEvent})
+	ctx, leave, err := message.Admit(ctx, transport.Peer{Transport: transport.HTTP, Who: who, List: list,
+		Session: session, Notify: stream.notify, Acknowledged: stream.waitForFirstEvent})
 	defer leave() // the library may refuse a call before the pipeline gets it
 	if err != nil {
 		d.reject(stream, r, who, m, errNoRoom(http.StatusTooManyRequests, err.Error()))
@@ -211,7 +218,8 @@ func (d *handler) detach(ctx context.Context, session string) (context.Context, 
 }
 
 // newStream returns the response stream for a message. The session is empty in the modern era.
-func (d *handler) newStream(w http.ResponseWriter, r *http.Request, who auth.Identity, session string, message transport.Message) *responseStream {
+func (d *handler) newStream(w http.ResponseWriter, r *http.Request, who auth.Identity, session string,
+	message transport.Message) *responseStream {
 	s := newResponseStream(w, d.cfg.Limits.Write)
 	if session != "" {
 		s.openLog = func() *eventLog { return d.events.open(who.Principal, session) }
@@ -233,7 +241,8 @@ func CheckAddress(r *http.Request, hosts []string) error {
 			continue
 		}
 		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Path+u.RawQuery+u.Fragment != "" || !knownHost(u.Host, r, hosts) {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil ||
+			u.Path+u.RawQuery+u.Fragment != "" || !knownHost(u.Host, r, hosts) {
 			return fmt.Errorf("requests from the origin %q are refused: allow its host with serve --host", origin)
 		}
 	}

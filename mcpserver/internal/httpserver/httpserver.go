@@ -81,7 +81,8 @@ func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config)
 		warm.Go(func() { s.Warm(cfg.Warm) })
 		defer warm.Wait()
 	}
-	return e.serve(ctx, l, h.routes(), transport.DrainGrace, func(web *http.Server) error { return shutdown(web, library) })
+	return e.serve(ctx, l, h.routes(), transport.DrainGrace,
+		func(web *http.Server) error { return shutdown(web, library) })
 }
 
 // waitAtMost waits for done for at most limit, and reports whether it was closed in time.

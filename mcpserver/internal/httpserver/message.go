@@ -44,16 +44,20 @@ func isEmpty(body io.Reader) bool {
 // readBody reads the message of a request within the limits, and replaces r.Body so that it can be read again.
 func readBody(w http.ResponseWriter, r *http.Request, room *lease) ([]byte, *httpError) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, &httpError{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the Content-Type is %q: send messages as application/json", r.Header.Get("Content-Type"))}
+		return nil, &httpError{status: http.StatusUnsupportedMediaType,
+			text: fmt.Sprintf("the Content-Type is %q: send messages as application/json",
+				r.Header.Get("Content-Type"))}
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return nil, &httpError{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the Content-Encoding %q is not supported: send messages uncompressed", coding)}
+		return nil, &httpError{status: http.StatusUnsupportedMediaType,
+			text: fmt.Sprintf("the Content-Encoding %q is not supported: send messages uncompressed", coding)}
 	}
 	if r.ContentLength > transport.MaxMessage {
 		return nil, tooLarge()
 	}
 	if !room.admitRead(1) {
-		return nil, errNoRoom(http.StatusServiceUnavailable, "too many messages are being received: try again after some have arrived")
+		return nil, errNoRoom(http.StatusServiceUnavailable,
+			"too many messages are being received: try again after some have arrived")
 	}
 	defer room.admitRead(-1)
 	rc := http.NewResponseController(w)
@@ -67,7 +71,8 @@ func readBody(w http.ResponseWriter, r *http.Request, room *lease) ([]byte, *htt
 	case errors.Is(err, transport.ErrNoRoom):
 		return nil, errNoRoom(http.StatusServiceUnavailable, err.Error())
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &httpError{status: http.StatusRequestTimeout, text: fmt.Sprintf("the message did not arrive within %s: send it again", room.admission.limits.Body)}
+		return nil, &httpError{status: http.StatusRequestTimeout,
+			text: fmt.Sprintf("the message did not arrive within %s: send it again", room.admission.limits.Body)}
 	case err != nil:
 		return nil, &httpError{status: http.StatusBadRequest, text: "cannot read the body: " + err.Error()}
 	}
@@ -78,7 +83,8 @@ func readBody(w http.ResponseWriter, r *http.Request, room *lease) ([]byte, *htt
 
 // tooLarge returns the error for a message over the limit.
 func tooLarge() *httpError {
-	return &httpError{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the message is longer than %d bytes: split the call", transport.MaxMessage)}
+	return &httpError{status: http.StatusRequestEntityTooLarge,
+		text: fmt.Sprintf("the message is longer than %d bytes: split the call", transport.MaxMessage)}
 }
 
 // A countingReader reserves bytes as they are read. A Content-Length alone reserves nothing.
@@ -101,7 +107,8 @@ func unknownVersion(m jsonrpc.Envelope, version string) *jsonrpc.Error {
 	if version == "" || mcp.IsValidProtocolVersion(version) {
 		return nil
 	}
-	details := mcp.UnsupportedProtocolVersionError{Version: version, Supported: mcp.ValidProtocolVersions}.JSONRPCError().Error
+	details := mcp.UnsupportedProtocolVersionError{Version: version,
+		Supported: mcp.ValidProtocolVersions}.JSONRPCError().Error
 	return &jsonrpc.Error{ID: m.ID, Code: details.Code, Text: details.Message, Data: details.Data}
 }
 
@@ -120,7 +127,8 @@ func writeRPCError(w http.ResponseWriter, status int, f *jsonrpc.Error) {
 // checkHeaders reports whether the headers of a modern request agree with its body. If they do not, the library refuses
 // the request.
 func checkHeaders(r *http.Request, m jsonrpc.Envelope) bool {
-	return r.Header.Get(mcp.HeaderMethod) == m.Method && (m.Method != jsonrpc.MethodCall || r.Header.Get(mcp.HeaderName) == m.Params.Name)
+	return r.Header.Get(mcp.HeaderMethod) == m.Method &&
+		(m.Method != jsonrpc.MethodCall || r.Header.Get(mcp.HeaderName) == m.Params.Name)
 }
 
 // checkOwn returns the error for a modern request that the library does not get, if its headers do not agree with its
@@ -131,11 +139,14 @@ func checkOwn(r *http.Request, m jsonrpc.Envelope, name string) *jsonrpc.Error {
 	text := ""
 	switch {
 	case r.Header.Get(mcp.HeaderProtocolVersion) != declared:
-		text = fmt.Sprintf("the header %s is %q, but the message says %q: send the same version", mcp.HeaderProtocolVersion, r.Header.Get(mcp.HeaderProtocolVersion), declared)
+		text = fmt.Sprintf("the header %s is %q, but the message says %q: send the same version",
+			mcp.HeaderProtocolVersion, r.Header.Get(mcp.HeaderProtocolVersion), declared)
 	case r.Header.Get(mcp.HeaderMethod) != m.Method:
-		text = fmt.Sprintf("the header %s is %q, but the method is %q: send the same", mcp.HeaderMethod, r.Header.Get(mcp.HeaderMethod), m.Method)
+		text = fmt.Sprintf("the header %s is %q, but the method is %q: send the same", mcp.HeaderMethod,
+			r.Header.Get(mcp.HeaderMethod), m.Method)
 	case name != "" && (!ok || given != name):
-		text = fmt.Sprintf("the header %s is %q, but the task is %q: send the same", mcp.HeaderName, r.Header.Get(mcp.HeaderName), name)
+		text = fmt.Sprintf("the header %s is %q, but the task is %q: send the same", mcp.HeaderName,
+			r.Header.Get(mcp.HeaderName), name)
 	default:
 		return nil
 	}
@@ -156,7 +167,8 @@ func errNoRoom(status int, text string) *httpError {
 }
 
 func errClosing() *httpError {
-	return &httpError{status: http.StatusServiceUnavailable, retry: true, text: "this server is closing: try again in a moment"}
+	return &httpError{status: http.StatusServiceUnavailable, retry: true,
+		text: "this server is closing: try again in a moment"}
 }
 
 // send writes the error as the response.

@@ -47,7 +47,8 @@ func (s *session) expired(now time.Time) bool {
 }
 
 func newSessionTable(most int) *sessionTable {
-	return &sessionTable{limit: most, known: map[string]*list.Element{}, byUsed: list.New(), perPrincipal: map[string]int{}}
+	return &sessionTable{limit: most, known: map[string]*list.Element{}, byUsed: list.New(),
+		perPrincipal: map[string]int{}}
 }
 
 var _ server.SessionIdManagerResolver = (*sessionTable)(nil)
@@ -224,7 +225,8 @@ func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, re
 	id := r.Header.Get(server.HeaderKeySessionID)
 	if id == "" {
 		if r.Method == http.MethodGet || r.Method == http.MethodDelete {
-			return http.StatusBadRequest, &jsonrpc.Error{Code: mcp.INVALID_REQUEST, Text: "the Mcp-Session-Id header is missing"}
+			return http.StatusBadRequest, &jsonrpc.Error{Code: mcp.INVALID_REQUEST,
+				Text: "the Mcp-Session-Id header is missing"}
 		}
 		return 0, nil
 	}

@@ -15,7 +15,8 @@ func TestSessionTableEvictsPerPrincipal(t *testing.T) {
 	table := newSessionTable(most)
 	var gone []string
 	table.ended = func(principal, id string) { gone = append(gone, principal) }
-	alice, bob := principalSessions{table, auth.Identity{Principal: "alice"}}, principalSessions{table, auth.Identity{Principal: "bob"}}
+	alice, bob := principalSessions{table, auth.Identity{Principal: "alice"}}, principalSessions{table,
+		auth.Identity{Principal: "bob"}}
 	id, first := alice.Generate(), bob.Generate()
 	for range most {
 		bob.Generate()
@@ -27,7 +28,8 @@ func TestSessionTableEvictsPerPrincipal(t *testing.T) {
 		t.Error("the sessions of bob have evicted the one of alice")
 	}
 	if len(table.known) != most || table.byUsed.Len() != most || table.perPrincipal["bob"] != most-1 {
-		t.Errorf("%d sessions, %d in byUsed, per principal %v; the limit is %d", len(table.known), table.byUsed.Len(), table.perPrincipal, most)
+		t.Errorf("%d sessions, %d in byUsed, per principal %v; the limit is %d", len(table.known), table.byUsed.Len(),
+			table.perPrincipal, most)
 	}
 	if len(gone) != 2 || slices.Contains(gone, "alice") {
 		t.Errorf("ended was called for %v, want bob twice", gone)

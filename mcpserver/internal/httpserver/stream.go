@@ -63,7 +63,8 @@ const keepAliveInterval = 15 * time.Second
 const keepAliveComment = ":\n\n"
 
 func newResponseStream(w http.ResponseWriter, writeTimeout time.Duration) *responseStream {
-	return &responseStream{w: w, writeTimeout: writeTimeout, header: w.Header().Clone(), firstEvent: make(chan struct{})}
+	return &responseStream{w: w, writeTimeout: writeTimeout, header: w.Header().Clone(),
+		firstEvent: make(chan struct{})}
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -29,7 +29,8 @@ func TestProgressBeforeTheAnswer(t *testing.T) {
 		}
 		s.end(jsonrpc.Envelope{Method: jsonrpc.MethodCall, ID: json.RawMessage("5")}, nil)
 		events := strings.Split(strings.TrimSpace(w.Body.String()), "\n\n")
-		if len(events) != 2 || !strings.Contains(events[0], "notifications/progress") || !strings.Contains(events[1], `"result"`) {
+		if len(events) != 2 || !strings.Contains(events[0], "notifications/progress") ||
+			!strings.Contains(events[1], `"result"`) {
 			t.Fatalf("events: %q", events)
 		}
 	}
@@ -56,7 +57,10 @@ func TestWriteDeadline(t *testing.T) {
 			}
 			time.Sleep(2 * writeTime)
 		}
-		d.withDeadlines(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fresh("a new request") })).ServeHTTP(w, nil)
+		d.withDeadlines(http.HandlerFunc(func(http.ResponseWriter,
+			*http.Request) {
+			fresh("a new request")
+		})).ServeHTTP(w, nil)
 		s := newResponseStream(w, writeTime)
 		s.Flush()
 		fresh("a flush")
@@ -104,9 +108,11 @@ func TestKeepAlive(t *testing.T) {
 			<-ctx.Done()
 		}, 3},
 		{"a subscription", func(ctx context.Context, s *responseStream) {
-			library := server.NewStreamableHTTPServer(server.NewMCPServer("bare", "0", server.WithToolCapabilities(true)))
+			library := server.NewStreamableHTTPServer(server.NewMCPServer("bare", "0",
+				server.WithToolCapabilities(true)))
 			r := httptest.NewRequest(http.MethodPost, Endpoint, strings.NewReader(listen)).WithContext(ctx)
-			for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", mcp.HeaderProtocolVersion: "2026-07-28", "Mcp-Method": "subscriptions/listen"} {
+			for name, value := range map[string]string{"Content-Type": "application/json",
+				"Accept": "application/json, text/event-stream", mcp.HeaderProtocolVersion: "2026-07-28", "Mcp-Method": "subscriptions/listen"} {
 				r.Header.Set(name, value)
 			}
 			library.ServeHTTP(s, r)

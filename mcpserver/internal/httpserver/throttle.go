@@ -37,7 +37,8 @@ type throttle struct {
 }
 
 func newThrottle() *throttle {
-	return &throttle{failed: map[netip.Prefix]*list.Element{}, order: list.New(), valid: map[[sha256.Size]byte]time.Time{}}
+	return &throttle{failed: map[netip.Prefix]*list.Element{}, order: list.New(),
+		valid: map[[sha256.Size]byte]time.Time{}}
 }
 
 // A client is an address that has sent wrong tokens.

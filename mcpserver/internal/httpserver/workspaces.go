@@ -102,7 +102,8 @@ func (f *front) serveMCP(w http.ResponseWriter, r *http.Request) {
 }
 
 // admit reads the message of a request, if it has one, and admits it. It reports whether the request waits for events.
-func (f *front) admit(w http.ResponseWriter, r *http.Request, held *lease) (m jsonrpc.Envelope, rests bool, refused *httpError) {
+func (f *front) admit(w http.ResponseWriter, r *http.Request, held *lease) (m jsonrpc.Envelope, rests bool,
+	refused *httpError) {
 	if r.Method != http.MethodPost {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a stream has no deadline
 		if r.Method == http.MethodGet {

@@ -173,7 +173,8 @@ func TestWorkspacesDrain(t *testing.T) {
 	if got := <-stream; !strings.HasPrefix(got, "cut: ") {
 		t.Errorf("the stream had %q", got)
 	}
-	if status, got := s.ask(http.MethodPost, "bob", WorkspacePath("bob"), aCall); status != http.StatusServiceUnavailable {
+	if status, got := s.ask(http.MethodPost, "bob", WorkspacePath("bob"),
+		aCall); status != http.StatusServiceUnavailable {
 		t.Errorf("a new call: %d %s", status, got)
 	}
 	if status, _ := s.ask(http.MethodGet, "", "/readyz", ""); status != http.StatusServiceUnavailable {
@@ -199,7 +200,8 @@ func TestWorkspacesLimits(t *testing.T) {
 	for range 6 { // three quarters of eight
 		s.begin("alice")
 	}
-	if status, got := s.ask(http.MethodPost, "alice", WorkspacePath("alice"), aCall); status != http.StatusServiceUnavailable {
+	if status, got := s.ask(http.MethodPost, "alice", WorkspacePath("alice"),
+		aCall); status != http.StatusServiceUnavailable {
 		t.Errorf("one call more: %d %s", status, got)
 	}
 	s.begin("bob")
@@ -242,14 +244,16 @@ func TestRelayStreams(t *testing.T) {
 	}
 	limits := UsualLimits()
 	limits.InFlight, limits.Streams = 3, 4
-	e, err := newEntrance(t.Context(), &village{}, Config{Verifier: persons{}, Limits: limits, Relay: http.NotFoundHandler()})
+	e, err := newEntrance(t.Context(), &village{},
+		Config{Verifier: persons{}, Limits: limits, Relay: http.NotFoundHandler()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- e.serve(ctx, l, http.NotFoundHandler(), time.Second, func(web *http.Server) error { return web.Close() })
+		ended <- e.serve(ctx, l, http.NotFoundHandler(), time.Second,
+			func(web *http.Server) error { return web.Close() })
 	}()
 	defer func() { cancel(); <-ended }()
 	protocols := new(http.Protocols)

@@ -78,8 +78,10 @@ func encodeResult(result any) (encoded []byte, text string, err error) {
 // encodePlain is encodeResult for a result with one text and optional structured content. It returns nil for others.
 func encodePlain(r *mcp.CallToolResult) ([]byte, error) {
 	content, ok := r.Content[0].(mcp.TextContent)
-	if !ok || len(r.Content) > 1 || content.Annotations != nil || content.Meta != nil || content.Type != mcp.ContentTypeText ||
-		r.Meta != nil || r.ResultType != "" || len(r.InputRequests) > 0 || r.RequestState != "" || len(r.RawStructuredContent) > 0 {
+	if !ok || len(r.Content) > 1 || content.Annotations != nil || content.Meta != nil ||
+		content.Type != mcp.ContentTypeText ||
+		r.Meta != nil || r.ResultType != "" || len(r.InputRequests) > 0 || r.RequestState != "" ||
+		len(r.RawStructuredContent) > 0 {
 		return nil, nil
 	}
 	encoded := append(make([]byte, 0, 2*len(beforeText)), beforeText...)
@@ -118,7 +120,8 @@ func appendEscaped(dst []byte, text string) []byte {
 			dst, size = append(dst, "→"...), len("→")
 		default:
 			var r rune
-			if r, size = utf8.DecodeRuneInString(text); r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
+			if r, size = utf8.DecodeRuneInString(text); r == utf8.RuneError && size == 1 || r == '\u2028' ||
+				r == '\u2029' {
 				dst = appendEscape(dst, r)
 			} else {
 				dst = append(dst, text[:size]...)

@@ -59,7 +59,8 @@ func TestEncode(t *testing.T) {
 
 // TestEncodeCharacters puts each character at every offset within eight bytes.
 func TestEncodeCharacters(t *testing.T) {
-	interesting := []string{"→", "\u2028", "\u2029", "é", "😀", "\xff", "\xe2\x80", "\xed\xa0\x80", "\ufffd", "\x7f", "<", "&"}
+	interesting := []string{"→", "\u2028", "\u2029", "é", "😀", "\xff", "\xe2\x80", "\xed\xa0\x80", "\ufffd",
+		"\x7f", "<", "&"}
 	for c := range byte(0x80) {
 		interesting = append(interesting, string(rune(c)))
 	}

@@ -74,7 +74,8 @@ func Open(message []byte) (m Envelope, invalid *Error) {
 	if crowded(message) {
 		var o Oversized
 		o.Write(message)
-		return m, &Error{ID: usable(o.ID()), Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("the message has more than %d members: send less at once", maxMembers)}
+		return m, &Error{ID: usable(o.ID()), Code: mcp.INVALID_REQUEST,
+			Text: fmt.Sprintf("the message has more than %d members: send less at once", maxMembers)}
 	}
 	var err error
 	m, plain := Plain(message)
@@ -85,21 +86,26 @@ func Open(message []byte) (m Envelope, invalid *Error) {
 	case !utf8.Valid(message): // the decoder would replace the invalid bytes
 		return m, &Error{ID: usable(m.ID), Code: mcp.PARSE_ERROR, Text: explainEncoding(message)}
 	case err == nil && m.Method != "" && (m.Result != nil || m.Error != nil):
-		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST, Text: "the message has a method and a result or error: send either a request or a response"}
+		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST,
+			Text: "the message has a method and a result or error: send either a request or a response"}
 	case err == nil && m.Method != "" && m.ID != nil && usable(m.ID) == nil:
-		return m, &Error{Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("the id of the request is invalid: it must be an integer between -%d and %[1]d, or a string without lone surrogates", LargestID)}
+		return m, &Error{Code: mcp.INVALID_REQUEST,
+			Text: fmt.Sprintf("the id of the request is invalid: it must be an integer between -%d and %[1]d, or a string without lone surrogates", LargestID)}
 	case err == nil && m.Method == "" && m.ID != nil && m.Result == nil && m.Error == nil: // without a response the client would wait forever
-		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST, Text: "the message has an id and neither a method nor a result: a request needs a method"}
+		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST,
+			Text: "the message has an id and neither a method nor a result: a request needs a method"}
 	case err == nil && m.Plain:
 		return m, nil
 	case err == nil && m.Version != "2.0" && m.Result == nil && m.Error == nil:
-		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST, Text: `not a JSON-RPC 2.0 message: it needs "jsonrpc": "2.0"`}
+		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST,
+			Text: `not a JSON-RPC 2.0 message: it needs "jsonrpc": "2.0"`}
 	case err == nil:
 		return m, checkAmbiguous(m)
 	case !json.Valid(message):
 		return m, &Error{Code: mcp.PARSE_ERROR, Text: explainSyntax(message, err)}
 	case trimmed[0] == '[':
-		return m, &Error{Code: mcp.INVALID_REQUEST, Text: "batches are not supported by MCP: send one message at a time"}
+		return m, &Error{Code: mcp.INVALID_REQUEST,
+			Text: "batches are not supported by MCP: send one message at a time"}
 	}
 	var loose struct {
 		ID json.RawMessage `json:"id"`
@@ -220,7 +226,8 @@ func explainSyntax(message []byte, err error) string {
 var members = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
 // paramMembers are the members of params that have a meaning.
-var paramMembers = []string{"name", "arguments", "_meta", "requestState", "inputResponses", "requestId", "taskId", "notifications"}
+var paramMembers = []string{"name", "arguments", "_meta", "requestState", "inputResponses", "requestId", "taskId",
+	"notifications"}
 
 // ambiguous returns the name of a member that occurs twice or with different capitals. encoding/json ignores case and
 // uses the last one. A program between client and host that checks messages may use another.

@@ -48,7 +48,8 @@ func FuzzOversized(f *testing.F) {
 		var o Oversized
 		o.Write([]byte(message))
 		var members map[string]json.RawMessage
-		if json.Unmarshal([]byte(message), &members) != nil || o.ids > 1 || members["method"] == nil || len(members["id"]) > maxMember {
+		if json.Unmarshal([]byte(message), &members) != nil || o.ids > 1 || members["method"] == nil ||
+			len(members["id"]) > maxMember {
 			return
 		}
 		if want := usable(members["id"]); string(o.ID()) != string(want) {

@@ -28,7 +28,8 @@ func (t *Table) mint(principal string, now time.Time) string {
 
 func (t *Table) genuine(principal, handle string, now time.Time) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(handle)
-	if err != nil || len(raw) != handleRandom+handleTime+handleMAC || base64.RawURLEncoding.EncodeToString(raw) != handle {
+	if err != nil || len(raw) != handleRandom+handleTime+handleMAC ||
+		base64.RawURLEncoding.EncodeToString(raw) != handle {
 		return false
 	}
 	body, mac := raw[:handleRandom+handleTime], raw[handleRandom+handleTime:]

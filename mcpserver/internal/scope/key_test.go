@@ -78,7 +78,8 @@ func TestStrictScopes(t *testing.T) {
 		if (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		if err != nil && err != errHandle && !strings.Contains(err.Error(), "threadId") || err != nil && !strings.Contains(err.Error(), `"toolhost/session": "new"`) {
+		if err != nil && err != errHandle && !strings.Contains(err.Error(), "threadId") || err != nil &&
+			!strings.Contains(err.Error(), `"toolhost/session": "new"`) {
 			t.Errorf("%s: the error does not say how to get a scope: %v", tt.name, err)
 		}
 	}

@@ -130,19 +130,22 @@ type Table struct {
 // New returns a table without scopes.
 func New(cfg Config) *Table {
 	cfg.Keys = allKeys(cfg.Keys)
-	return &Table{cfg: cfg, process: rand.Text(), byKey: map[identity]*Scope{}, byUsed: list.New(), of: map[string]int{}}
+	return &Table{cfg: cfg, process: rand.Text(), byKey: map[identity]*Scope{}, byUsed: list.New(),
+		of: map[string]int{}}
 }
 
 // ErrBusy is the error of a call whose scope has too many calls.
 var ErrBusy = fmt.Errorf("too many calls of this session are queued or running (limit: %d): repeat the call after some have finished", MaxCalls)
 
 // errHandle is the error for a handle that this host did not make, or that has expired.
-var errHandle = errors.New(`this session handle is unknown or has expired. To get a new one send "` + MetaHandle + `": "` + NewHandle + `" in _meta, ` +
+var errHandle = errors.New(`this session handle is unknown or has expired. To get a new one send "` + MetaHandle +
+	`": "` + NewHandle + `" in _meta, ` +
 	`or "` + Argument + `": "` + NewHandle + `" where the tool has that argument`)
 
 // Resolve returns the scope of a call. It looks for a handle, a client's own key, the MCP session, the stdio process,
 // and the principal, in this order. minted is the new handle if the call has requested one.
-func (t *Table) Resolve(p string, meta map[string]any, session string, stdio bool) (s *Scope, minted string, err error) {
+func (t *Table) Resolve(p string, meta map[string]any, session string, stdio bool) (s *Scope, minted string,
+	err error) {
 	key, exact := t.find(p, meta, session, stdio)
 	if key.kind == kindHandle {
 		if key.value == NewHandle {

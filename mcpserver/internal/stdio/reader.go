@@ -54,7 +54,8 @@ func (i *input) message() (run func(), err error) {
 	line, long, err := readLine(i.in, transport.MaxMessage)
 	switch {
 	case long != nil:
-		i.conn.refuse(&jsonrpc.Error{ID: long.ID(), Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("the message is longer than %d bytes: split the call", transport.MaxMessage)})
+		i.conn.refuse(&jsonrpc.Error{ID: long.ID(), Code: mcp.INVALID_REQUEST,
+			Text: fmt.Sprintf("the message is longer than %d bytes: split the call", transport.MaxMessage)})
 	case len(bytes.TrimSpace(line)) > 0:
 		run = i.conn.receive(line)
 	}

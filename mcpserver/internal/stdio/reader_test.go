@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 
 // serveBenchmark serves the standard input with the reader, or with a goroutine for each request.
 func serveBenchmark(fast bool) {
-	c := &conn{handler: spinner{}, ctx: context.Background(), session: newSession(), out: jsonrpc.NewWriter(os.Stdout), calls: map[string]*inFlight{}}
+	c := &conn{handler: spinner{}, ctx: context.Background(), session: newSession(), out: jsonrpc.NewWriter(os.Stdout),
+		calls: map[string]*inFlight{}}
 	if fast {
 		r := newReader(c, os.Stdin)
 		go r.worker(roleRead)

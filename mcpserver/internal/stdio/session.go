@@ -40,7 +40,9 @@ var sessions atomic.Uint64
 
 func newSession() *session {
 	const queued = 16 // the library rarely broadcasts: only when the list of tools changes
-	return &session{id: "stdio-" + strconv.FormatUint(sessions.Add(1), 10), notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan jsonrpc.Envelope{}, acks: map[any]chan struct{}{}}
+	return &session{id: "stdio-" + strconv.FormatUint(sessions.Add(1), 10),
+		notifications: make(chan mcp.JSONRPCNotification,
+			queued), asked: map[string]chan jsonrpc.Envelope{}, acks: map[any]chan struct{}{}}
 }
 
 func (s *session) SessionID() string { return s.id }

@@ -37,12 +37,14 @@ const (
 // client has died, or after ctx is done; running calls then have a grace period. name tells apart the clients of one
 // host that have the same identity; it is empty for the only one. Serve does not use the stdio transport of the
 // library, which does not keep the order of calls.
-func Serve(ctx context.Context, h transport.Handler, who auth.Identity, name string, in io.Reader, out io.Writer, gone <-chan struct{}) error {
+func Serve(ctx context.Context, h transport.Handler, who auth.Identity, name string, in io.Reader, out io.Writer,
+	gone <-chan struct{}) error {
 	var warm sync.WaitGroup
 	defer warm.Wait()
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(transport.ErrClosed)
-	c := &conn{handler: h, library: h.Library(), who: who, name: name, session: newSession(), out: jsonrpc.NewWriter(out), overload: transport.NewRejectionLog(h), calls: map[string]*inFlight{}}
+	c := &conn{handler: h, library: h.Library(), who: who, name: name, session: newSession(),
+		out: jsonrpc.NewWriter(out), overload: transport.NewRejectionLog(h), calls: map[string]*inFlight{}}
 	defer c.out.Close()
 	if err := c.library.RegisterSession(running, c.session); err != nil {
 		return fmt.Errorf("cannot register the session of the client: %w", err)
@@ -156,13 +158,15 @@ func (c *conn) request(message transport.Message, m jsonrpc.Envelope, line []byt
 		code := mcp.INVALID_REQUEST
 		if !errors.Is(err, errTaken) {
 			code = transport.CodeUnavailable
-			c.overload.Record(audit.Record{Principal: c.who.Principal, Scope: "stdio", Tool: transport.AdmissionTool, Rule: "limits", Error: err.Error()})
+			c.overload.Record(audit.Record{Principal: c.who.Principal, Scope: "stdio", Tool: transport.AdmissionTool,
+				Rule: "limits", Error: err.Error()})
 		}
 		c.refuse(&jsonrpc.Error{ID: m.ID, Code: code, Text: err.Error()})
 		return nil
 	}
 	// The error is ignored: Answer returns it as the result of the call.
-	ctx, _, _ = message.Admit(ctx, transport.Peer{Transport: transport.Stdio, Who: c.who, Session: c.name, Notify: c.notify, Acknowledged: c.session.acknowledged})
+	ctx, _, _ = message.Admit(ctx, transport.Peer{Transport: transport.Stdio, Who: c.who, Session: c.name,
+		Notify: c.notify, Acknowledged: c.session.acknowledged})
 	return func() {
 		defer cancel(nil)
 		c.answer(id, call, message.Answer(ctx))
@@ -179,7 +183,8 @@ func (c *conn) admit(id string, call *inFlight) error {
 		return fmt.Errorf("%w: %s", errTaken, id)
 	}
 	if len(c.calls) >= transport.MaxInFlight {
-		return fmt.Errorf("too many requests are in flight (limit: %d): try again after some have finished", transport.MaxInFlight)
+		return fmt.Errorf("too many requests are in flight (limit: %d): try again after some have finished",
+			transport.MaxInFlight)
 	}
 	if c.bytes+call.size > transport.MaxBytesInFlight {
 		return transport.ErrNoRoom

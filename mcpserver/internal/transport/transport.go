@@ -91,8 +91,9 @@ const TaskEvent = "notifications/tasks"
 func Notification(method string, params map[string]any) mcp.JSONRPCNotification {
 	meta, _ := params["_meta"].(map[string]any)
 	return mcp.JSONRPCNotification{
-		JSONRPC:      mcp.JSONRPC_VERSION,
-		Notification: mcp.Notification{Method: method, Params: mcp.NotificationParams{Meta: meta, AdditionalFields: params}},
+		JSONRPC: mcp.JSONRPC_VERSION,
+		Notification: mcp.Notification{Method: method,
+			Params: mcp.NotificationParams{Meta: meta, AdditionalFields: params}},
 	}
 }
 

@@ -69,7 +69,8 @@ func Parse(content []byte, room *Budget) *Rules {
 		if !utf8.ValidString(line) {
 			break // ripgrep's line reader ends at the first line that is not UTF-8
 		}
-		if r, err := parseLine(strings.TrimSuffix(line, "\n"), glob.Options{OpenClass: true}); err == nil && r.glob != nil {
+		if r, err := parseLine(strings.TrimSuffix(line, "\n"), glob.Options{OpenClass: true}); err == nil &&
+			r.glob != nil {
 			size := ruleSize + r.glob.Size()
 			if !room.Take(size) {
 				break

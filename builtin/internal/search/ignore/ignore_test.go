@@ -60,7 +60,8 @@ func TestRoom(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		took := int64(after.HeapAlloc) - int64(before.HeapAlloc)
 		if took > 2*bytes || rules.Size() > bytes || !room.Short() {
-			t.Errorf("%s: %d bytes were taken, %d are said to be, and short is %v", name, took, rules.Size(), room.Short())
+			t.Errorf("%s: %d bytes were taken, %d are said to be, and short is %v", name, took, rules.Size(),
+				room.Short())
 		}
 		room.Give(rules.Size())
 		if small := Parse([]byte("b\n"), room); small.Match("b", false) != Ignored {

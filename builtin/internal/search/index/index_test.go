@@ -58,7 +58,8 @@ func TestSelect(t *testing.T) {
 				}
 			}
 		}
-		if len(sets) == 1 && len(sets[0]) == 1 && utf8.ValidString(sets[0][0]) && len(sets[0][0]) > 3 && got.Len() > 3*wanted+40 {
+		if len(sets) == 1 && len(sets[0]) == 1 && utf8.ValidString(sets[0][0]) && len(sets[0][0]) > 3 &&
+			got.Len() > 3*wanted+40 {
 			t.Errorf("%q: selected %d, %d hold it", sets, got.Len(), wanted)
 		}
 	}
@@ -95,7 +96,8 @@ func TestShort(t *testing.T) {
 }
 
 func BenchmarkAdd(b *testing.B) {
-	text := []byte(strings.Repeat("func (s *Set) Has(id uint32) bool { return s.words[id/64]>>(id%64)&1 != 0 }\n", 200) + fmt.Sprint(rand.Uint64()))
+	text := []byte(strings.Repeat("func (s *Set) Has(id uint32) bool { return s.words[id/64]>>(id%64)&1 != 0 }\n",
+		200) + fmt.Sprint(rand.Uint64()))
 	var builder Builder
 	b.SetBytes(int64(len(text)))
 	for id := uint32(1); b.Loop(); id++ {

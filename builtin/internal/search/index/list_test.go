@@ -10,7 +10,8 @@ import (
 // TestList: postings say what was written, however dense or far apart the texts are.
 func TestList(t *testing.T) {
 	draw := rand.New(rand.NewPCG(5, 5))
-	lists := [][]uint32{{0}, {7}, {0, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8}, {0, maxID - 1}, {maxID - 1}, {3, 4, 1 << 20, 1<<20 + 1}, {1, 2, 3, 500_000_000}}
+	lists := [][]uint32{{0}, {7}, {0, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8}, {0, maxID - 1}, {maxID - 1},
+		{3, 4, 1 << 20, 1<<20 + 1}, {1, 2, 3, 500_000_000}}
 	for _, gap := range []int{1, 2, 3, 5, 9, 40, 1000, 1 << 12} {
 		for _, n := range []int{2, 3, 17, 400} {
 			id, list := uint32(draw.IntN(300)), []uint32{}

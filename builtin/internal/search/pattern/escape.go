@@ -183,7 +183,8 @@ func (p *parser) escapedRune() rune {
 	case 'U':
 		return p.hex(start, 8)
 	default:
-		if c < utf8.RuneSelf && !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '<' && c != '>' || p.flags.verbose && unicode.IsSpace(c) {
+		if c < utf8.RuneSelf && !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '<' && c != '>' ||
+			p.flags.verbose && unicode.IsSpace(c) {
 			return c
 		}
 		p.unknownEscape(start, c)

@@ -38,10 +38,12 @@ func TestLiteral(t *testing.T) {
 				want = -1
 			}
 			if got := n.index(b, from); got != want {
-				t.Fatalf("%q (%d, %d, %t) in %q from %d, fold %t, common %d: got %d, want %d", text, before, after, crlf, b, from, fold, common, got, want)
+				t.Fatalf("%q (%d, %d, %t) in %q from %d, fold %t, common %d: got %d, want %d", text, before, after,
+					crlf, b, from, fold, common, got, want)
 			}
 			if got := n.indexPair(b, from); got != want {
-				t.Fatalf("%q (%d, %d, %t) in %q from %d, fold %t: got %d, want %d", text, before, after, crlf, b, from, fold, got, want)
+				t.Fatalf("%q (%d, %d, %t) in %q from %d, fold %t: got %d, want %d", text, before, after, crlf, b, from,
+					fold, got, want)
 			}
 		}
 	}

@@ -38,7 +38,8 @@ func literals(re *syntax.Regexp, sets []Literals) *Literals {
 		return nil
 	}
 	best := new(*picked)
-	if e := exact(re); e != nil && !asserts(inner(re, best)) && !e.mixed && e.fold == best.Fold && slices.Equal(e.normal(), best.Texts) {
+	if e := exact(re); e != nil && !asserts(inner(re, best)) && !e.mixed && e.fold == best.Fold &&
+		slices.Equal(e.normal(), best.Texts) {
 		best.Exact = true
 	}
 	best.Prefix = best.Exact || slices.Equal(prefix(re), best.Texts)
@@ -72,7 +73,8 @@ type texts struct {
 
 // with returns the fold and mixed of the concatenation of t and next.
 func (t *texts) with(next *texts) (fold, mixed bool) {
-	mixed = t.mixed || next.mixed || t.fold != next.fold && (!t.fold && t.hasLetters() || !next.fold && next.hasLetters())
+	mixed = t.mixed || next.mixed || t.fold != next.fold &&
+		(!t.fold && t.hasLetters() || !next.fold && next.hasLetters())
 	return t.fold || next.fold, mixed
 }
 

@@ -45,7 +45,8 @@ const (
 // way ends within microseconds and finds nothing more.
 func New(p *Pattern, stop *atomic.Bool) *Matcher {
 	m := &Matcher{p: p, stop: stop, prefilter: newPrefilter(p), beyond: !ScansAll(p) && foldsBeyond(p.Literals)}
-	if l := p.Literals; l != nil && l.Exact && len(l.Texts) == 1 && !l.Fold && l.Before == AnyBoundary && l.After == AnyBoundary {
+	if l := p.Literals; l != nil && l.Exact && len(l.Texts) == 1 && !l.Fold && l.Before == AnyBoundary &&
+		l.After == AnyBoundary {
 		m.isText = true
 	}
 	if !p.Lines {

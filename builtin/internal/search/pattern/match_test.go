@@ -39,7 +39,8 @@ var atoms = []string{"a", "b", "foo", "K", "s", "é", "ſ", ".", `\w`, `\d`, `\s
 // patterns and texts.
 func TestRoadsAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	words := []string{"a", "b", "foo", "bar", "K", "k", "\u212a", "ſ", "S", "é", "世", " ", "\n", "\n", "\r\n", "\xff", "1", "_", "-", "\r", "FOO"}
+	words := []string{"a", "b", "foo", "bar", "K", "k", "\u212a", "ſ", "S", "é", "世", " ", "\n", "\n", "\r\n", "\xff",
+		"1", "_", "-", "\r", "FOO"}
 	for range 1000 {
 		var src strings.Builder
 		for range 1 + r.IntN(5) {
@@ -60,7 +61,8 @@ func TestRoadsAgree(t *testing.T) {
 		want := byMachine(p, text.String())
 		stop := new(atomic.Bool)
 		if got := all(New(p, stop), text.String()); !slices.Equal(got, want) {
-			t.Fatalf("%q with literals %+v:\n%v\nsimulation\n%v\n%.300q", src.String(), p.Literals, got, want, text.String())
+			t.Fatalf("%q with literals %+v:\n%v\nsimulation\n%v\n%.300q", src.String(), p.Literals, got, want,
+				text.String())
 		}
 		m := New(p, stop)
 		m.prefilter = nil
@@ -94,7 +96,8 @@ func TestSpansAgree(t *testing.T) {
 		for from := 0; from <= text.Len(); {
 			want, ok := vm.find([]byte(text.String()), from, text.Len())
 			if got, found := m.NextMatch(from); found != ok || got != want {
-				t.Fatalf("%q from %d: %v, %v; simulation %v, %v\n%.300q", src, from, got, found, want, ok, text.String())
+				t.Fatalf("%q from %d: %v, %v; simulation %v, %v\n%.300q", src, from, got, found, want, ok,
+					text.String())
 			}
 			if !ok {
 				break

@@ -107,7 +107,8 @@ func (p *parser) concatenation() *syntax.Regexp {
 func concat(subs []*syntax.Regexp) *syntax.Regexp {
 	var out []*syntax.Regexp
 	for _, s := range subs {
-		if n := len(out); n > 0 && s.Op == syntax.OpLiteral && out[n-1].Op == syntax.OpLiteral && s.Flags == out[n-1].Flags {
+		if n := len(out); n > 0 && s.Op == syntax.OpLiteral && out[n-1].Op == syntax.OpLiteral &&
+			s.Flags == out[n-1].Flags {
 			out[n-1].Rune = append(out[n-1].Rune, s.Rune...)
 			continue
 		}
@@ -229,7 +230,8 @@ func (p *parser) repetitions(start int, re *syntax.Regexp) *syntax.Regexp {
 			rep.Flags |= syntax.NonGreedy
 		}
 		if steps(rep) > MaxSteps || n == MaxNest {
-			p.fail(start, "Repeat less, or search for a part of it.", "too large: it stands for more than %d steps", MaxSteps)
+			p.fail(start, "Repeat less, or search for a part of it.",
+				"too large: it stands for more than %d steps", MaxSteps)
 		}
 		re = rep
 	}

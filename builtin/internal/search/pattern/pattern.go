@@ -50,7 +50,8 @@ func Compile(text string, o Options) (*Pattern, error) {
 		return nil, err
 	}
 	if asksNUL(re) {
-		return nil, &Error{Pattern: text, Msg: "a NUL character is never matched", Hint: "A file with one is binary, and not searched as text."}
+		return nil, &Error{Pattern: text, Msg: "a NUL character is never matched",
+			Hint: "A file with one is binary, and not searched as text."}
 	}
 	p := &Pattern{CRLF: crlf, Lines: !o.Multiline || !spansLines(re)}
 	if n := steps(re); n > MaxSteps {
@@ -68,7 +69,8 @@ func Compile(text string, o Options) (*Pattern, error) {
 }
 
 func parse(text string, o Options, lines, crlf bool) (*syntax.Regexp, error) {
-	p := parser{scanner: scanner{text: text}, lines: lines, crlf: crlf, flags: flags{fold: o.IgnoreCase, multi: true, dotNL: o.Multiline}}
+	p := parser{scanner: scanner{text: text}, lines: lines, crlf: crlf,
+		flags: flags{fold: o.IgnoreCase, multi: true, dotNL: o.Multiline}}
 	re, err := p.parse()
 	if e, ok := err.(*Error); ok {
 		if once, changed := Unescape(text); changed && e.Hint == "" || changed && strings.Contains(e.Msg, "group") {

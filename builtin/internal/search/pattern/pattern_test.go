@@ -55,7 +55,8 @@ func TestErrors(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(e.Msg, tt.msg) || !strings.Contains(e.Hint, tt.hint) || e.Pos != tt.pos {
-			t.Errorf("Compile(%.40q): at %d: %q, %q; want at %d %q, %q", tt.pattern, e.Pos, e.Msg, e.Hint, tt.pos, tt.msg, tt.hint)
+			t.Errorf("Compile(%.40q): at %d: %q, %q; want at %d %q, %q", tt.pattern, e.Pos, e.Msg, e.Hint, tt.pos,
+				tt.msg, tt.hint)
 		}
 		if e.Error() == "" {
 			t.Error("no text")
@@ -212,7 +213,8 @@ func TestUnescape(t *testing.T) {
 }
 
 func FuzzCompile(f *testing.F) {
-	for _, p := range []string{`(?i)a|b{2,3}[^c&&d]`, `\p{L}\b{start}`, `(?x) a # b`, `[[:alpha:]--a]`, `\x{41}`, `{`, `a{,3}`, `(?P<n>a)`, `[a-[b]]`} {
+	for _, p := range []string{`(?i)a|b{2,3}[^c&&d]`, `\p{L}\b{start}`, `(?x) a # b`, `[[:alpha:]--a]`, `\x{41}`, `{`,
+		`a{,3}`, `(?P<n>a)`, `[a-[b]]`} {
 		f.Add(p, true)
 	}
 	f.Fuzz(func(t *testing.T, p string, multiline bool) {

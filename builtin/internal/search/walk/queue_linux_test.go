@@ -136,7 +136,8 @@ func TestRelated(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		want bool
-	}{{"/", "/x", true}, {"/x", "/x/y", true}, {"/x/y/z", "/x/y", true}, {"/xy", "/x", false}, {octal(`/a\040b`), "/a b/c", true}} {
+	}{{"/", "/x", true}, {"/x", "/x/y", true}, {"/x/y/z", "/x/y", true}, {"/xy", "/x", false}, {octal(`/a\040b`),
+		"/a b/c", true}} {
 		if got := related(tt.a, tt.b); got != tt.want {
 			t.Errorf("related(%q, %q) = %v", tt.a, tt.b, got)
 		}

@@ -228,7 +228,8 @@ func Lstat(path string) (Info, error) {
 }
 
 func infoOf(st *unix.Stat_t) Info {
-	return Info{kindOf(st.Mode), Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), st.Ino, st.Dev, uint64(st.Nlink)}, modeOf(st.Mode)}
+	return Info{kindOf(st.Mode), Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), st.Ino, st.Dev, uint64(st.Nlink)},
+		modeOf(st.Mode)}
 }
 
 // modeOf translates a mode.

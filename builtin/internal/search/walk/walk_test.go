@@ -57,7 +57,8 @@ func open(t *testing.T) (string, []*Root) {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{"root/up": "../out", "root/dir": "sub", "root/in": "sub/f", "linked": "root"} {
+	for link, to := range map[string]string{"root/up": "../out", "root/dir": "sub", "root/in": "sub/f",
+		"linked": "root"} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			t.Skip("no symbolic links here")
 		}
@@ -97,7 +98,8 @@ func TestRoot(t *testing.T) {
 			names[e.Kind] = append(names[e.Kind], e.Name)
 		}
 		slices.Sort(names[Other])
-		if err != nil || !slices.Equal(names[Dir], []string{"sub"}) || !slices.Equal(names[Other], []string{"dir", "in", "up"}) {
+		if err != nil || !slices.Equal(names[Dir], []string{"sub"}) ||
+			!slices.Equal(names[Other], []string{"dir", "in", "up"}) {
 			t.Errorf("root %d: listed %v, %v", i, names, err)
 		}
 		if info, err := r.Stat("sub/f"); err != nil || info.Kind != File || info.Size != 10 {

@@ -152,7 +152,8 @@ func (s *supervisor) start(files int, argv []string, judged bool) error {
 		if err != nil {
 			return err
 		}
-		if err := unix.Sendmsg(controlFD, report{kind: reportListener}.encode(), unix.UnixRights(listener), nil, 0); err != nil {
+		if err := unix.Sendmsg(controlFD, report{kind: reportListener}.encode(), unix.UnixRights(listener), nil,
+			0); err != nil {
 			return err
 		}
 	}

@@ -48,10 +48,12 @@ func TestAdopt(t *testing.T) {
 			}
 		}
 		now, moved := read(t, file), read(t, into)
-		if strings.Contains(now, "memory") || strings.Contains(now, "docs") || !strings.Contains(now, `"off"`) || !strings.Contains(now, "toolhost") {
+		if strings.Contains(now, "memory") || strings.Contains(now, "docs") || !strings.Contains(now, `"off"`) ||
+			!strings.Contains(now, "toolhost") {
 			t.Errorf("the client has %s", now)
 		}
-		for _, want := range []string{`"memory":`, `"-y", "memory"`, `"TOKEN": "${T}"`, `"https://docs.example/mcp"`, `"A": "b"`} {
+		for _, want := range []string{`"memory":`, `"-y", "memory"`, `"TOKEN": "${T}"`, `"https://docs.example/mcp"`,
+			`"A": "b"`} {
 			if !strings.Contains(moved, want) {
 				t.Errorf("toolhost has no %s: %s", want, moved)
 			}
@@ -69,7 +71,8 @@ func TestAdopt(t *testing.T) {
 		if !changed && now != was {
 			t.Errorf("not what it was: %s", now)
 		}
-		if strings.Contains(now, "toolhost") || !strings.Contains(now, `"${env:T}"`) || !strings.Contains(now, "autoApprove") || !strings.Contains(now, "docs.example") {
+		if strings.Contains(now, "toolhost") || !strings.Contains(now, `"${env:T}"`) ||
+			!strings.Contains(now, "autoApprove") || !strings.Contains(now, "docs.example") {
 			t.Errorf("changed %t: given back: %s", changed, now)
 		}
 		if moved := read(t, into); strings.Contains(moved, "memory") || strings.Contains(moved, "docs") {

@@ -146,7 +146,8 @@ func (c Client) Note(s Server) string {
 		return ""
 	}
 	host, port := u.Hostname(), u.Port()
-	if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() && !ip.IsPrivate() || ip == nil && strings.Contains(host, ".") {
+	if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() && !ip.IsPrivate() || ip == nil &&
+		strings.Contains(host, ".") {
 		return ""
 	}
 	if port == "" {
@@ -174,7 +175,8 @@ func (c Client) entry(s Server) object {
 	if s.URL != "" {
 		template = c.HTTP
 	}
-	with := strings.NewReplacer("{name}", s.Name, "{command}", s.Command, "{url}", s.URL, "{token}", cmp.Or(c.Token, s.Token))
+	with := strings.NewReplacer("{name}", s.Name, "{command}", s.Command, "{url}", s.URL, "{token}",
+		cmp.Or(c.Token, s.Token))
 	return filled(template, s.Args, with).(object)
 }
 

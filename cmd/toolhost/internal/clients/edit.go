@@ -124,7 +124,8 @@ func ownArguments(c Client, entry any) []string {
 	var own []string
 	for i := 1; i < len(line); i++ {
 		switch arg := line[i]; {
-		case strings.HasPrefix(arg, "--root="), strings.HasPrefix(arg, "--binary="), strings.HasPrefix(arg, "--far-dir="), !strings.HasPrefix(arg, "-"):
+		case strings.HasPrefix(arg, "--root="), strings.HasPrefix(arg, "--binary="), strings.HasPrefix(arg,
+			"--far-dir="), !strings.HasPrefix(arg, "-"):
 		case arg == "--root":
 			i++
 		case slices.Contains(written, arg) && written[slices.Index(written, arg)+1] == line[i+1]:
@@ -172,7 +173,8 @@ func (c Client) put(raw []byte, s Server, replace bool) ([]byte, error) {
 }
 
 // mergeEntry changes the members of an entry that differ from the wanted ones. want is the resulting entry.
-func mergeEntry(c Client, body []byte, path []string, s Server, old any) (edited []byte, want map[string]any, err error) {
+func mergeEntry(c Client, body []byte, path []string, s Server, old any) (edited []byte, want map[string]any,
+	err error) {
 	was, ok := old.(map[string]any)
 	if !ok {
 		return nil, nil, byHand("%q is not a set of members", s.Name)

@@ -46,7 +46,8 @@ func ownExecutable(executable, called string, look func(string) (string, error))
 // isGoRun reports whether a path is one where the go command builds programs to run: in a temporary directory
 // go-build123, or in the build cache.
 func isGoRun(path string) bool {
-	if cache := os.Getenv("GOCACHE"); cache != "" && strings.HasPrefix(path, filepath.Clean(cache)+string(filepath.Separator)) {
+	if cache := os.Getenv("GOCACHE"); cache != "" &&
+		strings.HasPrefix(path, filepath.Clean(cache)+string(filepath.Separator)) {
 		return true
 	}
 	for element := range strings.SplitSeq(filepath.ToSlash(path), "/") {

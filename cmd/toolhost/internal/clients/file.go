@@ -92,7 +92,8 @@ func (t target) writable() error {
 		return fmt.Errorf("%s is read-only: make it writable first", t.path)
 	}
 	if n := links(t.info); n > 1 {
-		return fmt.Errorf("%s has %d hard links, which replacing it would part: make it a file of its own first", t.path, n)
+		return fmt.Errorf("%s has %d hard links, which replacing it would part: make it a file of its own first",
+			t.path, n)
 	}
 	return nil
 }
@@ -142,7 +143,8 @@ func removeStale(dir, pattern string) {
 	for _, e := range entries {
 		info, err := e.Info()
 		before, after, _ := strings.Cut(pattern, "*")
-		if strings.HasPrefix(e.Name(), before) && strings.HasSuffix(e.Name(), after) && err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
+		if strings.HasPrefix(e.Name(), before) && strings.HasSuffix(e.Name(), after) && err == nil &&
+			info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}

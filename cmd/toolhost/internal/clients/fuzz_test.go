@@ -55,7 +55,8 @@ func fuzzEdit(f *testing.F, c Client, decode func([]byte) (map[string]any, error
 				delete(m, c.Container)
 			}
 		}
-		if len(before)+len(after) > 0 && !reflect.DeepEqual(before, after) && !bytes.Contains(bytes.ToLower(raw), []byte("nan")) {
+		if len(before)+len(after) > 0 && !reflect.DeepEqual(before, after) &&
+			!bytes.Contains(bytes.ToLower(raw), []byte("nan")) {
 			t.Errorf("%q became %q", raw, without)
 		}
 	})
@@ -63,7 +64,8 @@ func fuzzEdit(f *testing.F, c Client, decode func([]byte) (map[string]any, error
 
 // contains reports whether all bytes of part but blanks and an empty pair of braces stand in whole, in order.
 func contains(whole, part []byte) bool {
-	for _, b := range []byte(strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", "{", "", "}", "").Replace(string(part))) {
+	for _, b := range []byte(strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", "{", "", "}",
+		"").Replace(string(part))) {
 		i := bytes.IndexByte(whole, b)
 		if i < 0 {
 			return false

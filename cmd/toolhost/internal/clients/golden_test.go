@@ -16,7 +16,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // local and remote are the servers that the tests add; the path has what has to be quoted.
 var (
-	local  = Server{Name: "toolhost", Command: `/opt/bin/toolhost`, Args: []string{"stdio", "--root", `/home/jö/my "best" proj\ect`}}
+	local = Server{Name: "toolhost", Command: `/opt/bin/toolhost`,
+		Args: []string{"stdio", "--root", `/home/jö/my "best" proj\ect`}}
 	remote = Server{Name: "toolhost", URL: "http://127.0.0.1:8377/mcp", Token: "secret-token-of-the-test"}
 )
 
@@ -192,7 +193,8 @@ func TestPutTwice(t *testing.T) {
 			}
 			second, err := c.put(first, local, false)
 			if err != nil || string(second) != string(first) {
-				t.Errorf("%s, %s: the second time (%v):\n%s", c.Name, s.name, err, cmp.Diff(string(first), string(second)))
+				t.Errorf("%s, %s: the second time (%v):\n%s", c.Name, s.name, err,
+					cmp.Diff(string(first), string(second)))
 			}
 			if _, err := c.take(first, local.Name); err != nil {
 				t.Errorf("%s, %s: take: %v", c.Name, s.name, err)
@@ -216,7 +218,8 @@ func TestTakeUndoesPut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.HasSuffix(s.body, "\n") && c.format() != (jsonFormat{}) && c.format() != (jsonFormat{strict: true}) {
+			if !strings.HasSuffix(s.body, "\n") && c.format() != (jsonFormat{}) &&
+				c.format() != (jsonFormat{strict: true}) {
 				without = bytes.TrimRight(without, "\r\n") // the last line had to be ended
 			}
 			if diff := cmp.Diff(s.body, string(without)); diff != "" {

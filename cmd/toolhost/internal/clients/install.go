@@ -93,7 +93,8 @@ func (c Client) Uninstall(ctx context.Context, r Request) (Report, error) {
 // file returns the path of the file that a request is about.
 func (c Client) file(r Request) (string, error) {
 	if !c.Editable() {
-		return "", fmt.Errorf("the file of %s is not edited: toolhost install %s prints what it should say", c.Title, c.Name)
+		return "", fmt.Errorf("the file of %s is not edited: toolhost install %s prints what it should say",
+			c.Title, c.Name)
 	}
 	if r.Project == "" {
 		return c.UserFile(r.Env), nil
@@ -115,7 +116,8 @@ func installed(c Client, r Request, t target) (target, Action, error) {
 	switch {
 	case state == Foreign && !r.Force:
 		return t, "", fmt.Errorf("there is a server %q already that is not toolhost (%s): choose another --name, or replace it with --force", r.Server.Name, describe(entry))
-	case state == Ours && len(own) > 0 && !r.Force && !same(plain(commandLine(entry)), plain(append([]string{r.Server.Command}, r.Server.Args...))):
+	case state == Ours && len(own) > 0 && !r.Force &&
+		!same(plain(commandLine(entry)), plain(append([]string{r.Server.Command}, r.Server.Args...))):
 		return t, "", fmt.Errorf("toolhost is there already with arguments of its own (%s), which would be lost: edit the file by hand, or replace them with --force", strings.Join(own, " "))
 	}
 	content, err := c.put(t.raw, r.Server, state == Foreign)
@@ -138,7 +140,8 @@ func uninstalled(c Client, r Request, t target) (target, Action, error) {
 		return t, Unchanged, err
 	}
 	if state == Foreign && !r.Force {
-		return t, "", fmt.Errorf("the server %q is not toolhost (%s): --force removes it", r.Server.Name, describe(entry))
+		return t, "", fmt.Errorf("the server %q is not toolhost (%s): --force removes it", r.Server.Name,
+			describe(entry))
 	}
 	was, ok, err := r.Backups.before(t, func(raw []byte) bool {
 		state, _, err := c.inspect(raw, r.Server)
@@ -217,7 +220,8 @@ func makeDir(c Client, r Request, file string) error {
 }
 
 // carryOut makes a backup, and then the change, with the client's own command or in the file.
-func carryOut(ctx context.Context, c Client, r Request, file string, old, now target, action Action) (backup string, err error) {
+func carryOut(ctx context.Context, c Client, r Request, file string, old, now target, action Action) (backup string,
+	err error) {
 	if backup, err = r.Backups.save(old, now.raw); err != nil {
 		return "", err
 	}

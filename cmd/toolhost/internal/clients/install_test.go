@@ -130,7 +130,8 @@ func TestRefused(t *testing.T) {
 			write(t, tt.client.UserFile(r.Env), tt.body, tt.mode)
 			before := tree(t, r.Env.Home)
 			_, err := tt.client.Install(t.Context(), r)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), tt.client.UserFile(r.Env)) {
+			if err == nil || !strings.Contains(err.Error(), tt.want) ||
+				!strings.Contains(err.Error(), tt.client.UserFile(r.Env)) {
 				t.Errorf("got %v; want the file and %q", err, tt.want)
 			}
 			if diff := cmp.Diff(before, tree(t, r.Env.Home)); diff != "" {
@@ -242,7 +243,8 @@ func TestDryRun(t *testing.T) {
 	r.DryRun = true
 	before := tree(t, r.Env.Home)
 	report, err := c.Install(t.Context(), r)
-	if err != nil || report.Action != Added || !strings.Contains(report.Diff, "+[mcp_servers.toolhost]\n") || report.Backup != "" {
+	if err != nil || report.Action != Added || !strings.Contains(report.Diff, "+[mcp_servers.toolhost]\n") ||
+		report.Backup != "" {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if diff := cmp.Diff(before, tree(t, r.Env.Home)); diff != "" {
@@ -254,7 +256,8 @@ func TestDryRun(t *testing.T) {
 func TestNotHere(t *testing.T) {
 	c := known("windsurf")
 	r := scratch(t, known("cursor"))
-	if _, err := c.Install(t.Context(), r); err == nil || !strings.Contains(err.Error(), "does not seem to be installed") {
+	if _, err := c.Install(t.Context(), r); err == nil ||
+		!strings.Contains(err.Error(), "does not seem to be installed") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(r.Env.Home, ".codeium")); err == nil {
@@ -275,7 +278,8 @@ func TestProject(t *testing.T) {
 	if want := filepath.Join(r.Project, ".vscode", "mcp.json"); err != nil || report.File != want {
 		t.Errorf("%s, %v; want %s", report.File, err, want)
 	}
-	if _, err := known("claude-desktop").Install(t.Context(), r); err == nil || !strings.Contains(err.Error(), "no file for a project") {
+	if _, err := known("claude-desktop").Install(t.Context(), r); err == nil ||
+		!strings.Contains(err.Error(), "no file for a project") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -441,7 +445,8 @@ func TestOlderEntry(t *testing.T) {
 		if s := c.Status(r.Env, Server{Name: local.Name}); s.State != Ours {
 			t.Errorf("%s: %+v", c.Name, s)
 		}
-		if report, err := c.Uninstall(t.Context(), r); err != nil || report.Action != Removed || tree(t, r.Env.Home)[report.File] != "" {
+		if report, err := c.Uninstall(t.Context(), r); err != nil || report.Action != Removed ||
+			tree(t, r.Env.Home)[report.File] != "" {
 			t.Errorf("%s: %+v, %v", c.Name, report, err)
 		}
 	}

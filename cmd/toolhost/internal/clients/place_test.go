@@ -92,7 +92,8 @@ func TestUserFiles(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	for name, want := range map[string]string{"claude-desktop": "claude-desktop", "Claude Desktop": "claude-desktop", "VSCODE": "vscode", "vs code": "vscode", "gemini_cli": "gemini", "agy": "antigravity"} {
+	for name, want := range map[string]string{"claude-desktop": "claude-desktop", "Claude Desktop": "claude-desktop",
+		"VSCODE": "vscode", "vs code": "vscode", "gemini_cli": "gemini", "agy": "antigravity"} {
 		if c, err := Find(name); err != nil || c.Name != want {
 			t.Errorf("%s: %s, %v", name, c.Name, err)
 		}

@@ -63,7 +63,8 @@ func TestProjectLinks(t *testing.T) {
 					for _, dry := range []bool{true, false} {
 						r.DryRun = dry
 						report, err := c.Install(t.Context(), r)
-						if _, fails := c.Uninstall(t.Context(), r); kind != "inside" && (err == nil || fails == nil) || kind == "inside" && err != nil {
+						if _, fails := c.Uninstall(t.Context(), r); kind != "inside" && (err == nil || fails == nil) ||
+							kind == "inside" && err != nil {
 							t.Errorf("dry run %t: %v, %v, %+v", dry, err, fails, report)
 						}
 					}

@@ -12,7 +12,8 @@ import (
 func TestRemoveStale(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-2 * staleAfter)
-	for name, when := range map[string]time.Time{".a.json.1.tmp": old, ".a.json.2.tmp": time.Now(), ".b.json.3.tmp": old, "a.json": old} {
+	for name, when := range map[string]time.Time{".a.json.1.tmp": old, ".a.json.2.tmp": time.Now(),
+		".b.json.3.tmp": old, "a.json": old} {
 		write(t, filepath.Join(dir, name), "", 0o600)
 		if err := os.Chtimes(filepath.Join(dir, name), when, when); err != nil {
 			t.Fatal(err)

@@ -106,7 +106,8 @@ func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	}
 	defer os.RemoveAll(dir)
 	t := &trial{
-		client: c, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project"), secret: rand.Text(), key: rand.Text(), done: make(chan struct{}),
+		client: c, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project"), secret: rand.Text(),
+		key: rand.Text(), done: make(chan struct{}),
 		verdict: &Verdict{Client: c.Name, Deferred: []string{}, Missing: []string{}, Canary: NotTried},
 	}
 	t.verdict.Offered.Ours, t.verdict.Offered.Own = []string{}, []string{}
@@ -123,7 +124,8 @@ func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	model := &http.Server{Handler: t.keyed(fakemodel.Model(t.next)), ReadHeaderTimeout: VerifyPatience}
 	go func() { _ = model.Serve(listener) }() // ends when model is closed
 	defer model.Close()
-	ctx, cancel := context.WithTimeoutCause(ctx, VerifyPatience, fmt.Errorf("%s did not end within %s", c.Title, VerifyPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, VerifyPatience,
+		fmt.Errorf("%s did not end within %s", c.Title, VerifyPatience))
 	defer cancel()
 	argv := append([]string{program}, filled(c.Verifies.Args, nil, t.names(url)).([]string)...)
 	if r.Run {
@@ -157,7 +159,9 @@ func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 	default:
 		r.Server.Args = Arguments(t.client, t.project)
 	}
-	files := append(object{{key: "$SUPPORT/toolhost/toolhost.json", value: object{{key: "permissions", value: object{{key: "deny", value: []string{denied}}}}}}}, t.client.Verifies.Files...)
+	files := append(object{{key: "$SUPPORT/toolhost/toolhost.json",
+		value: object{{key: "permissions", value: object{{key: "deny", value: []string{denied}}}}}}},
+		t.client.Verifies.Files...)
 	for _, f := range files {
 		content := filled(f.value, nil, t.names(url))
 		raw, err := json.Marshal(plain(content))
@@ -292,7 +296,8 @@ func (t *trial) run(ctx context.Context, program, url string, argv []string) {
 	if t.asked {
 		what = "before the model was done"
 	}
-	t.verdict.Problem = fmt.Errorf("%s ended %s: %w\n%s", t.client.Title, what, cmp.Or(err, errors.New("exit status 0")), printed)
+	t.verdict.Problem = fmt.Errorf("%s ended %s: %w\n%s", t.client.Title, what,
+		cmp.Or(err, errors.New("exit status 0")), printed)
 }
 
 // versionNumber matches the version in what clients print.

@@ -19,9 +19,11 @@ import (
 func offer(results string, tools ...string) string {
 	var list []string
 	for _, name := range tools {
-		list = append(list, `{"type":"function","function":{"name":"`+name+`","parameters":{"properties":{"command":{"type":"string"},"why":{"type":"string"}},"required":["command","why"]}}}`)
+		list = append(list, `{"type":"function","function":{"name":"`+name+
+			`","parameters":{"properties":{"command":{"type":"string"},"why":{"type":"string"}},"required":["command","why"]}}}`)
 	}
-	return `curl -s -H "Authorization: $MODEL_KEY" "$1/v1/chat/completions" -d '{"tools":[` + strings.Join(list, ",") + `],"messages":[` + results + `]}'` + "\n"
+	return `curl -s -H "Authorization: $MODEL_KEY" "$1/v1/chat/completions" -d '{"tools":[` + strings.Join(list, ",") +
+		`],"messages":[` + results + `]}'` + "\n"
 }
 
 // TestVerify tries clients of all kinds. The bounds must hold for each, and nothing of them is left.
@@ -58,7 +60,8 @@ func TestVerify(t *testing.T) {
 			if v.Problem != nil {
 				problem = v.Problem.Error()
 			}
-			got := []string{strings.Join(v.Offered.Ours, ","), strings.Join(v.Missing, ","), strings.Join(v.Offered.Own, ","), v.Canary, strconv.FormatBool(v.OK), v.Version}
+			got := []string{strings.Join(v.Offered.Ours, ","), strings.Join(v.Missing, ","),
+				strings.Join(v.Offered.Own, ","), v.Canary, strconv.FormatBool(v.OK), v.Version}
 			want := []string{tt.ours, tt.missing, tt.own, tt.canary, strconv.FormatBool(tt.ok), "1.2.3-beta"}
 			if !slices.Equal(got, want) || !strings.Contains(problem, tt.problem) || tt.problem == "" && problem != "" {
 				t.Errorf("got %q, %s\nwant %q, %s", got, problem, want, tt.problem)
@@ -82,7 +85,8 @@ echo '{"tools":[{"name":"Read"},{"name":"Bash"}]}'
 `, 0o700)
 	c := Client{
 		Name: "fake", Title: "Fake", Program: "fake", Format: "json", Container: "mcpServers", InProject: true,
-		Files: map[string][]string{"": {"$HOME/.fake.json"}}, Stdio: object{{key: "command", value: "{command}"}}, Verifies: &Trial{Args: []string{"{url}"}, Env: object{{key: "MODEL_KEY", value: "{key}"}}},
+		Files: map[string][]string{"": {"$HOME/.fake.json"}}, Stdio: object{{key: "command", value: "{command}"}},
+		Verifies: &Trial{Args: []string{"{url}"}, Env: object{{key: "MODEL_KEY", value: "{key}"}}},
 	}
 	env, err := System()
 	if err != nil {

@@ -16,7 +16,8 @@ func legacyAsking() []mcpserver.ExtraTool {
 	sample := func(ctx context.Context, call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 		//lint:ignore SA1019 the suite asks for it in the legacy era, where it is not deprecated
 		result, err := server.ServerFromContext(ctx).RequestSampling(ctx, mcp.CreateMessageRequest{
-			Request: mcp.Request{Method: string(mcp.MethodSamplingCreateMessage)}, CreateMessageParams: message(call.GetString("prompt", "")),
+			Request:             mcp.Request{Method: string(mcp.MethodSamplingCreateMessage)},
+			CreateMessageParams: message(call.GetString("prompt", "")),
 		})
 		if err != nil {
 			return nil, err
@@ -32,7 +33,8 @@ func legacyAsking() []mcpserver.ExtraTool {
 			if err != nil {
 				return nil, err
 			}
-			return mcp.NewToolResultText(fmt.Sprintf("Elicitation completed: action=%s, content=%v", result.Action, result.Content)), nil
+			return mcp.NewToolResultText(fmt.Sprintf("Elicitation completed: action=%s, content=%v", result.Action,
+				result.Content)), nil
 		}
 	}
 	const required = `{"type":"object","properties":{%q:{"type":"string"}},"required":[%q]}`
@@ -90,38 +92,46 @@ func roundTools() []mcpserver.ExtraTool {
 	return []mcpserver.ExtraTool{
 		rounds("test_input_required_result_elicitation", "Hello!", askName),
 		rounds("test_streaming_elicitation", "Hello!", askName),
-		rounds("test_input_required_result_sampling", "It was sampled.", func(_ context.Context, given mcp.MultiRoundTripParams) *server.InputRequestBuilder {
+		rounds("test_input_required_result_sampling", "It was sampled.", func(_ context.Context,
+			given mcp.MultiRoundTripParams) *server.InputRequestBuilder {
 			if server.SamplingResponse(given.InputResponses, "capital_question") != nil {
 				return nil
 			}
-			return server.NewInputRequestBuilder("").Sample("capital_question", message("What is the capital of France?"))
+			return server.NewInputRequestBuilder("").Sample("capital_question",
+				message("What is the capital of France?"))
 		}),
-		rounds("test_input_required_result_list_roots", "The roots came.", func(_ context.Context, given mcp.MultiRoundTripParams) *server.InputRequestBuilder {
+		rounds("test_input_required_result_list_roots", "The roots came.", func(_ context.Context,
+			given mcp.MultiRoundTripParams) *server.InputRequestBuilder {
 			if server.RootsResponse(given.InputResponses, "client_roots") != nil {
 				return nil
 			}
 			return server.NewInputRequestBuilder("").Roots("client_roots")
 		}),
-		rounds("test_input_required_result_request_state", "state-ok", func(_ context.Context, given mcp.MultiRoundTripParams) *server.InputRequestBuilder {
+		rounds("test_input_required_result_request_state", "state-ok", func(_ context.Context,
+			given mcp.MultiRoundTripParams) *server.InputRequestBuilder {
 			const state = "confirming"
 			if given.RequestState == state && server.ElicitationResponse(given.InputResponses, "confirm") != nil {
 				return nil
 			}
 			return server.NewInputRequestBuilder(state).Elicit("confirm", ok)
 		}),
-		rounds("test_input_required_result_multiple_inputs", "All came.", func(_ context.Context, given mcp.MultiRoundTripParams) *server.InputRequestBuilder {
+		rounds("test_input_required_result_multiple_inputs", "All came.", func(_ context.Context,
+			given mcp.MultiRoundTripParams) *server.InputRequestBuilder {
 			if len(given.InputResponses) == 3 {
 				return nil
 			}
-			return server.NewInputRequestBuilder("three").Elicit("user_name", name).Sample("greeting", message("Generate a greeting")).Roots("client_roots")
+			return server.NewInputRequestBuilder("three").Elicit("user_name", name).Sample("greeting",
+				message("Generate a greeting")).Roots("client_roots")
 		}),
-		rounds("test_input_required_result_multi_round", "Both steps are done.", func(_ context.Context, given mcp.MultiRoundTripParams) *server.InputRequestBuilder {
+		rounds("test_input_required_result_multi_round", "Both steps are done.", func(_ context.Context,
+			given mcp.MultiRoundTripParams) *server.InputRequestBuilder {
 			const one, two = "after step one", "after step two"
 			switch given.RequestState {
 			case "":
 				return server.NewInputRequestBuilder(one).Elicit("step1", name)
 			case one:
-				return server.NewInputRequestBuilder(two).Elicit("step2", question("What is your favorite color?", field("color", "string")))
+				return server.NewInputRequestBuilder(two).Elicit("step2",
+					question("What is your favorite color?", field("color", "string")))
 			}
 			return nil
 		}),
@@ -134,7 +144,8 @@ func askName(_ context.Context, given mcp.MultiRoundTripParams) *server.InputReq
 	if answer := server.ElicitationResponse(given.InputResponses, "user_name"); answer != nil && answer.Action != "" {
 		return nil
 	}
-	return server.NewInputRequestBuilder("").Elicit("user_name", question("What is your name?", field("name", "string")))
+	return server.NewInputRequestBuilder("").Elicit("user_name",
+		question("What is your name?", field("name", "string")))
 }
 
 // askWhatIsDeclared asks only by what the client said it can do.
@@ -173,13 +184,15 @@ func prompts() []server.ServerPrompt {
 		{
 			Prompt: mcp.NewPrompt("test_prompt_with_arguments", told, argument("arg1"), argument("arg2")),
 			Handler: func(ctx context.Context, r mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-				return prompt(mcp.NewTextContent(fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", r.Params.Arguments["arg1"], r.Params.Arguments["arg2"])))(ctx, r)
+				return prompt(mcp.NewTextContent(fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'",
+					r.Params.Arguments["arg1"], r.Params.Arguments["arg2"])))(ctx, r)
 			},
 		},
 		{
 			Prompt: mcp.NewPrompt("test_prompt_with_embedded_resource", told, argument("resourceUri")),
 			Handler: func(ctx context.Context, r mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-				return prompt(embedded(r.Params.Arguments["resourceUri"], "text/plain", "Embedded resource content for testing."),
+				return prompt(embedded(r.Params.Arguments["resourceUri"], "text/plain",
+					"Embedded resource content for testing."),
 					mcp.NewTextContent("Please process the embedded resource above."))(ctx, r)
 			},
 		},

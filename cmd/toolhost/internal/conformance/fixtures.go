@@ -25,13 +25,15 @@ const (
 
 func fixtures() mcpserver.Extension {
 	var tools []mcpserver.ExtraTool
-	for _, some := range [][]mcpserver.ExtraTool{contentTools(), notifyingTools(), legacyAsking(), roundTools(), schemaTools(), taskTools()} {
+	for _, some := range [][]mcpserver.ExtraTool{contentTools(), notifyingTools(), legacyAsking(), roundTools(),
+		schemaTools(), taskTools()} {
 		tools = append(tools, some...)
 	}
 	return mcpserver.Extension{
 		Tools: tools, Prompts: prompts(), Resources: resources(), Templates: templates(),
 		Options: []server.ServerOption{
-			server.WithLogging(), server.WithCompletions(), server.WithPromptCapabilities(true), server.WithResourceCapabilities(true, true),
+			server.WithLogging(), server.WithCompletions(), server.WithPromptCapabilities(true),
+			server.WithResourceCapabilities(true, true),
 		},
 	}
 }
@@ -42,7 +44,8 @@ const emptyInput = `{"type":"object","properties":{},"additionalProperties":fals
 type runFunc = func(context.Context, mcpserver.ExtraCall) (*mcp.CallToolResult, error)
 
 func tool(name, schema string, run runFunc) mcpserver.ExtraTool {
-	return mcpserver.ExtraTool{Tool: mcp.NewToolWithRawSchema(name, "A fixture of the conformance suite.", json.RawMessage(schema)), Run: run}
+	return mcpserver.ExtraTool{Tool: mcp.NewToolWithRawSchema(name, "A fixture of the conformance suite.",
+		json.RawMessage(schema)), Run: run}
 }
 
 // constant is a tool that always answers the same.
@@ -57,7 +60,8 @@ var deniable = []string{"NotebookEdit", "TaskStop", "TaskOutput", "Glob", "Grep"
 
 // listChange is the tool that changes the list of tools: each call has the rules deny one more.
 func listChange(rules string) mcpserver.ExtraTool {
-	return tool("test_trigger_tool_change", emptyInput, func(context.Context, mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
+	return tool("test_trigger_tool_change", emptyInput, func(context.Context,
+		mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 		text, err := os.ReadFile(rules)
 		if err != nil {
 			return nil, err
@@ -85,7 +89,8 @@ func contentTools() []mcpserver.ExtraTool {
 			embedded("test://mixed-content-resource", "application/json", `{"test":"data","value":123}`)),
 		constant("test_error_handling", true, mcp.NewTextContent("This tool intentionally returns an error for testing")),
 		{ // the call is refused before it runs, because the suite declares no such capability
-			Tool:  mcp.NewToolWithRawSchema("test_missing_capability", "Needs a client that samples.", json.RawMessage(emptyInput)),
+			Tool: mcp.NewToolWithRawSchema("test_missing_capability", "Needs a client that samples.",
+				json.RawMessage(emptyInput)),
 			Needs: []string{"sampling"},
 			Run: func(context.Context, mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 				return mcp.NewToolResultText("sampled"), nil
@@ -106,7 +111,8 @@ func notifyingTools() []mcpserver.ExtraTool {
 			return mcp.NewToolResultText("nothing was logged, as nobody asked for it"), nil
 		}
 		for _, text := range []string{"Tool execution started", "Tool processing data", "Tool execution completed"} {
-			call.Notify(ctx, "notifications/message", map[string]any{"level": "info", "logger": "conformance", "data": text})
+			call.Notify(ctx, "notifications/message",
+				map[string]any{"level": "info", "logger": "conformance", "data": text})
 		}
 		return mcp.NewToolResultText("Tool with logging executed successfully"), nil
 	}
@@ -126,7 +132,8 @@ func notifyingTools() []mcpserver.ExtraTool {
 	}
 	return []mcpserver.ExtraTool{
 		tool("test_tool_with_logging", emptyInput, logs), tool("test_logging_tool", emptyInput, logs),
-		tool("test_tool_with_progress", emptyInput, progress), tool("test_trigger_prompt_change", emptyInput, changePrompts),
+		tool("test_tool_with_progress", emptyInput, progress),
+		tool("test_trigger_prompt_change", emptyInput, changePrompts),
 	}
 }
 
@@ -143,7 +150,8 @@ func schemaTools() []mcpserver.ExtraTool {
 	echo := func(_ context.Context, call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText(string(call.Args)), nil
 	}
-	return []mcpserver.ExtraTool{tool("json_schema_2020_12_tool", schema2020, echo), tool("test_custom_headers", headers, echo)}
+	return []mcpserver.ExtraTool{tool("json_schema_2020_12_tool", schema2020, echo),
+		tool("test_custom_headers", headers, echo)}
 }
 
 func resources() []server.ServerResource {
@@ -155,23 +163,28 @@ func resources() []server.ServerResource {
 	const text, binary = "test://static-text", "test://static-binary"
 	return []server.ServerResource{
 		{
-			Resource: mcp.NewResource(text, "static-text", mcp.WithResourceDescription("A static text."), mcp.WithMIMEType("text/plain")),
-			Handler:  read(mcp.TextResourceContents{URI: text, MIMEType: "text/plain", Text: "This is the content of the static text resource."}),
+			Resource: mcp.NewResource(text, "static-text", mcp.WithResourceDescription("A static text."),
+				mcp.WithMIMEType("text/plain")),
+			Handler: read(mcp.TextResourceContents{URI: text, MIMEType: "text/plain",
+				Text: "This is the content of the static text resource."}),
 		},
 		{
-			Resource: mcp.NewResource(binary, "static-binary", mcp.WithResourceDescription("A static image."), mcp.WithMIMEType("image/png")),
-			Handler:  read(mcp.BlobResourceContents{URI: binary, MIMEType: "image/png", Blob: testImage}),
+			Resource: mcp.NewResource(binary, "static-binary", mcp.WithResourceDescription("A static image."),
+				mcp.WithMIMEType("image/png")),
+			Handler: read(mcp.BlobResourceContents{URI: binary, MIMEType: "image/png", Blob: testImage}),
 		},
 	}
 }
 
 func templates() []server.ServerResourceTemplate {
 	return []server.ServerResourceTemplate{{
-		Template: mcp.NewResourceTemplate("test://template/{id}/data", "template", mcp.WithTemplateMIMEType("application/json")),
+		Template: mcp.NewResourceTemplate("test://template/{id}/data", "template",
+			mcp.WithTemplateMIMEType("application/json")),
 		Handler: func(_ context.Context, r mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 			id := strings.TrimSuffix(strings.TrimPrefix(r.Params.URI, "test://template/"), "/data")
 			body, err := json.Marshal(map[string]any{"id": id, "templateTest": true, "data": "Data for ID: " + id})
-			return []mcp.ResourceContents{mcp.TextResourceContents{URI: r.Params.URI, MIMEType: "application/json", Text: string(body)}}, err
+			return []mcp.ResourceContents{mcp.TextResourceContents{URI: r.Params.URI, MIMEType: "application/json",
+				Text: string(body)}}, err
 		},
 	}}
 }

@@ -33,27 +33,32 @@ func taskTools() []mcpserver.ExtraTool {
 			return context.Cause(ctx)
 		}
 	}
-	failing := taskTool("failing_job", emptyInput, func(ctx context.Context, _ mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
+	failing := taskTool("failing_job", emptyInput, func(ctx context.Context,
+		_ mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultError("the job has failed"), pause(ctx, time.Second)
 	})
 	failing.Needs = []string{tasksExtension}
 	confirm := question("Please confirm", field("confirm", "boolean"))
 	return []mcpserver.ExtraTool{
 		failing, roundsThenTask(),
-		tool("greet", `{"type":"object","properties":{"name":{"type":"string"}}}`, func(_ context.Context, call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
+		tool("greet", `{"type":"object","properties":{"name":{"type":"string"}}}`, func(_ context.Context,
+			call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 			return mcp.NewToolResultText("Hello, " + call.GetString("name", "") + "!"), nil
 		}),
 		taskTool("slow_compute", `{"type":"object","properties":{"seconds":{"type":"number"},"label":{"type":"string"}}}`, func(ctx context.Context, call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
-			return mcp.NewToolResultText("computed"), pause(ctx, time.Duration(call.GetFloat("seconds", 0)*float64(time.Second)))
+			return mcp.NewToolResultText("computed"), pause(ctx,
+				time.Duration(call.GetFloat("seconds", 0)*float64(time.Second)))
 		}),
-		taskTool("protocol_error_job", emptyInput, func(context.Context, mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
+		taskTool("protocol_error_job", emptyInput, func(context.Context,
+			mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 			return nil, &mcpserver.ProtocolError{Code: mcp.INTERNAL_ERROR, Text: "the job has broken"}
 		}),
 		taskTool("confirm_delete", `{"type":"object","properties":{"filename":{"type":"string"}}}`, func(ctx context.Context, call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 			answer, err := call.Ask(ctx, confirm)
 			return mcp.NewToolResultText(fmt.Sprint("deleted: ", answer)), err
 		}),
-		taskTool("multi_input", emptyInput, func(ctx context.Context, call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
+		taskTool("multi_input", emptyInput, func(ctx context.Context,
+			call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 			failures := make(chan error, 2)
 			for range 2 {
 				go func() {
@@ -68,13 +73,15 @@ func taskTools() []mcpserver.ExtraTool {
 
 // roundsThenTask asks before the call becomes a task.
 func roundsThenTask() mcpserver.ExtraTool {
-	t := tool("test_tool_with_task", emptyInput, func(ctx context.Context, call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
+	t := tool("test_tool_with_task", emptyInput, func(ctx context.Context,
+		call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 		given := call.Params.MultiRoundTripParams
 		if more := askName(ctx, given); more != nil {
 			return more.ToolResult(), nil
 		}
 		call.Later()
-		return mcp.NewToolResultText(fmt.Sprintf("Hello, %v!", server.ElicitationResponse(given.InputResponses, "user_name").Content)), nil
+		return mcp.NewToolResultText(fmt.Sprintf("Hello, %v!",
+			server.ElicitationResponse(given.InputResponses, "user_name").Content)), nil
 	})
 	t.Rounds = true
 	return t

@@ -30,7 +30,8 @@ func periods() []string { return []string{"", "10m", "1h", "24h", "168h"} }
 func (s auditPages) show(w http.ResponseWriter, v pageRequest) {
 	f := layout{Page: "audit", Title: "Audit"}
 	body := auditBody{
-		Path: s.operator.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.FormValue("since"), Periods: periods(), short: s.short,
+		Path: s.operator.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.FormValue("since"),
+		Periods: periods(), short: s.short,
 		Query: queryOf(v), Sessions: s.console.agents(""),
 	}
 	if body.Path == "" {

@@ -116,14 +116,16 @@ func (q query) matches(r audit.Record) bool {
 	switch {
 	case q.Tool != "" && r.Tool != q.Tool, q.Session != "" && q.Session != sessionKey(r):
 		return false
-	case q.Verdict == verdictApproved && by != audit.PhaseApproved, q.Verdict != "" && q.Verdict != verdictApproved && q.Verdict != r.Verdict:
+	case q.Verdict == verdictApproved && by != audit.PhaseApproved, q.Verdict != "" && q.Verdict != verdictApproved &&
+		q.Verdict != r.Verdict:
 		return false
 	}
 	text := strings.ToLower(q.Text)
 	if text == "" {
 		return true
 	}
-	all := slices.Concat([]string{r.Principal, r.Scope, r.Tool, r.Command, r.Rule, r.Source, r.Error, r.Summary, r.Client}, r.Reads, r.Writes, r.Effects)
+	all := slices.Concat([]string{r.Principal, r.Scope, r.Tool, r.Command, r.Rule, r.Source, r.Error, r.Summary,
+		r.Client}, r.Reads, r.Writes, r.Effects)
 	return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
 }
 

@@ -36,7 +36,8 @@ func TestSearchAudit(t *testing.T) {
 		return audit.Record{Time: now.Add(-ago), Tool: tool, Verdict: verdict, Reads: []string{text}}
 	}
 	writeLog(t, path+".1", []audit.Record{at(4*time.Hour, "Read", "deny", "/ws/.env"), at(3*time.Hour, "Read", "allow", "/ws/Oldest")}, "")
-	writeLog(t, path, []audit.Record{at(2*time.Hour, "Bash", "allow", "/ws/x"), at(time.Hour, "Read", "deny", "/ws/.ENV")}, `{"time":"2026`)
+	writeLog(t, path, []audit.Record{at(2*time.Hour, "Bash", "allow", "/ws/x"),
+		at(time.Hour, "Read", "deny", "/ws/.ENV")}, `{"time":"2026`)
 	tests := []struct {
 		name string
 		q    query

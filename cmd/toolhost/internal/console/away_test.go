@@ -77,11 +77,13 @@ func (a *announced) asks(t *testing.T, gist string) (path string, answer <-chan 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		got <- a.console.Ask(ctx, mcpserver.OperatorQuestion{Tool: "Bash", Principal: "local", Question: &mcpserver.Question{ID: gist, Gist: gist, Always: []string{"Bash(make)"}}})
+		got <- a.console.Ask(ctx, mcpserver.OperatorQuestion{Tool: "Bash", Principal: "local",
+			Question: &mcpserver.Question{ID: gist, Gist: gist, Always: []string{"Bash(make)"}}})
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	one := <-a.sent
-	link := regexp.MustCompile(regexp.QuoteMeta(awayOrigin) + `(/q/[\w-]+)`).FindStringSubmatch(one.body + one.header.Get("Click"))
+	link := regexp.MustCompile(regexp.QuoteMeta(awayOrigin) +
+		`(/q/[\w-]+)`).FindStringSubmatch(one.body + one.header.Get("Click"))
 	if link == nil {
 		t.Fatalf("no link: %+v", one)
 	}
@@ -98,7 +100,8 @@ type phone struct {
 
 func (p *phone) do(t *testing.T, method, path string, form url.Values) (status int, body string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.listen+path, strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.listen+path,
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,12 +121,14 @@ func (p *phone) do(t *testing.T, method, path string, form url.Values) (status i
 		t.Fatal(err)
 	}
 	for _, c := range resp.Cookies() {
-		if c.Name != browserCookie || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Domain != "" || c.Path != "/" {
+		if c.Name != browserCookie || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode ||
+			c.Domain != "" || c.Path != "/" {
 			t.Errorf("the cookie %s", c)
 		}
 		p.cookie = c.Value
 	}
-	if resp.Header.Get("Referrer-Policy") != "no-referrer" || resp.Header.Get("Cache-Control") != "no-store" || strings.Contains(resp.Header.Get("Content-Security-Policy"), "script-src") {
+	if resp.Header.Get("Referrer-Policy") != "no-referrer" || resp.Header.Get("Cache-Control") != "no-store" ||
+		strings.Contains(resp.Header.Get("Content-Security-Policy"), "script-src") {
 		t.Errorf("%s %s: %v", method, path, resp.Header)
 	}
 	return read(t, resp, nil)
@@ -151,7 +156,8 @@ func TestAwayAnswer(t *testing.T) {
 		a := serveAway(t, ntfy)
 		p := &phone{announced: a}
 		path, answer := a.asks(t, "Bash: git push")
-		if status, body := p.do(t, http.MethodGet, path, nil); status != http.StatusOK || strings.Contains(body, "git push") || strings.Contains(body, "console.js") {
+		if status, body := p.do(t, http.MethodGet, path, nil); status != http.StatusOK ||
+			strings.Contains(body, "git push") || strings.Contains(body, "console.js") {
 			t.Errorf("the link shows %d %s", status, body)
 		}
 		if token, body := p.opens(t, path, ""); token != "" || !strings.Contains(body, "Type the code") {
@@ -161,7 +167,9 @@ func TestAwayAnswer(t *testing.T) {
 		if token == "" || strings.Contains(body, mcpserver.AlwaysAllow) || !strings.Contains(body, "allow once") {
 			t.Fatalf("the question is %s", body)
 		}
-		if status, body := p.do(t, http.MethodPost, path+"/answer", decision(token, mcpserver.AllowOnce)); status != http.StatusOK || !strings.Contains(body, "was allowed once") {
+		if status, body := p.do(t, http.MethodPost, path+"/answer",
+			decision(token, mcpserver.AllowOnce)); status != http.StatusOK ||
+			!strings.Contains(body, "was allowed once") {
 			t.Errorf("the answer: %d %s", status, body)
 		}
 		if got := <-answer; got.Decision != mcpserver.AllowOnce {
@@ -189,7 +197,8 @@ func TestAwayAttacks(t *testing.T) {
 		try  func(t *testing.T, path, token string) (status int, body string)
 	}{
 		{"prefetch", func(t *testing.T, path, _ string) (int, string) {
-			return (&phone{announced: a, cookie: person.cookie}).do(t, http.MethodGet, path+"/answer?decision=allow+once", nil)
+			return (&phone{announced: a, cookie: person.cookie}).do(t, http.MethodGet, path+
+				"/answer?decision=allow+once", nil)
 		}},
 		{"a head request", func(t *testing.T, path, _ string) (int, string) {
 			return (&phone{announced: a, cookie: person.cookie}).do(t, http.MethodHead, path+"/answer", nil)
@@ -211,7 +220,8 @@ func TestAwayAttacks(t *testing.T) {
 		{"an expired link", func(t *testing.T, _, token string) (int, string) {
 			q, _ := a.console.one(a.console.lastQuestion)
 			q.Until = time.Now().Add(-time.Second)
-			return person.do(t, http.MethodPost, "/q/"+a.console.away.link(&q)+"/answer", decision(token, mcpserver.AllowOnce))
+			return person.do(t, http.MethodPost, "/q/"+a.console.away.link(&q)+"/answer",
+				decision(token, mcpserver.AllowOnce))
 		}},
 		{"another browser that has the code", func(t *testing.T, path, _ string) (int, string) {
 			token, body := (&phone{announced: a}).opens(t, path, a.console.away.code())
@@ -228,21 +238,26 @@ func TestAwayAttacks(t *testing.T) {
 			return http.StatusUnauthorized, body
 		}},
 		{"a stolen form", func(t *testing.T, path, token string) (int, string) {
-			return (&phone{announced: a, cookie: a.console.away.newBrowser(time.Now())}).do(t, http.MethodPost, path+"/answer", decision(token, mcpserver.AllowOnce))
+			return (&phone{announced: a, cookie: a.console.away.newBrowser(time.Now())}).do(t, http.MethodPost, path+
+				"/answer", decision(token, mcpserver.AllowOnce))
 		}},
 		{"a forged cookie", func(t *testing.T, path, token string) (int, string) {
-			return (&phone{announced: a, cookie: person.cookie[:len(person.cookie)-2] + "AA"}).do(t, http.MethodPost, path+"/answer", decision(token, mcpserver.AllowOnce))
+			return (&phone{announced: a, cookie: person.cookie[:len(person.cookie)-2] + "AA"}).do(t, http.MethodPost,
+				path+"/answer", decision(token, mcpserver.AllowOnce))
 		}},
 		{"an old cookie", func(t *testing.T, path, token string) (int, string) {
 			old := a.console.away.newBrowser(time.Now().Add(-browserAge - time.Hour))
-			return (&phone{announced: a, cookie: old}).do(t, http.MethodPost, path+"/answer", decision(token, mcpserver.AllowOnce))
+			return (&phone{announced: a, cookie: old}).do(t, http.MethodPost, path+"/answer",
+				decision(token, mcpserver.AllowOnce))
 		}},
 		{"a page of another site", func(t *testing.T, path, token string) (int, string) {
-			return (&phone{announced: a, cookie: person.cookie, header: map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}}).
+			return (&phone{announced: a, cookie: person.cookie,
+				header: map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}}).
 				do(t, http.MethodPost, path+"/answer", decision(token, mcpserver.AllowOnce))
 		}},
 		{"another name of the address", func(t *testing.T, path, token string) (int, string) {
-			return (&phone{announced: a, cookie: person.cookie, host: "evil.example"}).do(t, http.MethodPost, path+"/answer", decision(token, mcpserver.AllowOnce))
+			return (&phone{announced: a, cookie: person.cookie, host: "evil.example"}).do(t, http.MethodPost, path+
+				"/answer", decision(token, mcpserver.AllowOnce))
 		}},
 		{"always", func(t *testing.T, path, token string) (int, string) {
 			return person.do(t, http.MethodPost, path+"/answer", decision(token, mcpserver.AlwaysAllow))
@@ -253,7 +268,8 @@ func TestAwayAttacks(t *testing.T) {
 					t.Errorf("%s is answered by %d", path, status)
 				}
 			}
-			return person.do(t, http.MethodPost, "/answer", url.Values{"question": {"2"}, "decision": {mcpserver.AllowOnce}})
+			return person.do(t, http.MethodPost, "/answer",
+				url.Values{"question": {"2"}, "decision": {mcpserver.AllowOnce}})
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -270,11 +286,13 @@ func TestAwayAttacks(t *testing.T) {
 				t.Fatalf("it counted: %+v", got)
 			default:
 			}
-			if status, body := person.do(t, http.MethodPost, path+"/answer", decision(token, mcpserver.DenyIt)); status != http.StatusOK {
+			if status, body := person.do(t, http.MethodPost, path+"/answer",
+				decision(token, mcpserver.DenyIt)); status != http.StatusOK {
 				t.Fatalf("afterwards the person cannot answer: %d %s", status, body)
 			}
 			<-answer
-			if status, body := person.do(t, http.MethodPost, path+"/answer", decision(token, mcpserver.AllowOnce)); status != http.StatusConflict {
+			if status, body := person.do(t, http.MethodPost, path+"/answer",
+				decision(token, mcpserver.AllowOnce)); status != http.StatusConflict {
 				t.Errorf("a second answer: %d %s", status, body)
 			}
 		})
@@ -289,7 +307,8 @@ func TestAwayGuesses(t *testing.T) {
 	for range maxWrong {
 		guesser.opens(t, path, "AAAA-AAAA")
 	}
-	if token, body := guesser.opens(t, path, a.console.away.code()); token != "" || !strings.Contains(body, "opens no question") {
+	if token, body := guesser.opens(t, path, a.console.away.code()); token != "" ||
+		!strings.Contains(body, "opens no question") {
 		t.Errorf("the link is open: %s", body)
 	}
 	if _, err := a.console.answer(1, mcpserver.AllowOnce, ""); err != nil {
@@ -307,7 +326,8 @@ func TestAwayUncontained(t *testing.T) {
 	if r := a.call("Bash", `{"command":"true"}`); r.IsError || a.operator.MayAnswer() == nil {
 		t.Fatalf("the command did not run outside of the sandbox: %s", r.Text)
 	}
-	if status, _ := p.do(t, http.MethodPost, path+"/answer", decision(token, mcpserver.AllowOnce)); status != http.StatusConflict {
+	if status, _ := p.do(t, http.MethodPost, path+"/answer",
+		decision(token, mcpserver.AllowOnce)); status != http.StatusConflict {
 		t.Errorf("it counted: %d", status)
 	}
 }
@@ -319,7 +339,8 @@ func TestAwayFails(t *testing.T) {
 	defer hook.Close()
 	defer close(hold)
 	var log strings.Builder
-	a, err := newAway(settings.Approvals{Notify: hook.URL + "/secret-topic", Origin: awayOrigin, Listen: "127.0.0.1:8390"}, t.TempDir(), slog.New(slog.NewTextHandler(&log, nil)))
+	a, err := newAway(settings.Approvals{Notify: hook.URL + "/secret-topic", Origin: awayOrigin,
+		Listen: "127.0.0.1:8390"}, t.TempDir(), slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +378,8 @@ func TestAwayMessage(t *testing.T) {
 	}()
 	one := <-a.sent
 	var m struct{ Text, Link string }
-	if err := json.Unmarshal([]byte(one.body), &m); err != nil || strings.Count(m.Text, "://") != 1 || !strings.HasSuffix(m.Text, m.Link) || strings.ContainsAny(m.Text, "<>@") || strings.Count(m.Text, "`") != 2 {
+	if err := json.Unmarshal([]byte(one.body), &m); err != nil || strings.Count(m.Text, "://") != 1 ||
+		!strings.HasSuffix(m.Text, m.Link) || strings.ContainsAny(m.Text, "<>@") || strings.Count(m.Text, "`") != 2 {
 		t.Errorf("the message is %s", one.body)
 	}
 	if _, err := a.console.answer(1, mcpserver.DenyIt, ""); err != nil {

@@ -18,7 +18,8 @@ import (
 // TestCallPage answers a question on the page of its call, and undoes there what the command changed.
 func TestCallPage(t *testing.T) {
 	testenv.NeedsNamespaces(t)
-	s := serve(t, map[string]string{".claude/settings.json": `{"permissions":{"ask":["Bash(sed:*)"]}}`, "a.txt": "old\n"}, func(c *mcpserver.Config) { c.TrustWorkspace = true })
+	s := serve(t, map[string]string{".claude/settings.json": `{"permissions":{"ask":["Bash(sed:*)"]}}`,
+		"a.txt": "old\n"}, func(c *mcpserver.Config) { c.TrustWorkspace = true })
 	req := mcpserver.Request{Tool: "Bash", Args: []byte(`{"command":"sed -i s/old/new/ a.txt"}`), CanAsk: true}
 	reply := s.host.Call(context.Background(), s.host.AdmitNamed("test"), req)
 	if reply.Question == nil {
@@ -26,7 +27,8 @@ func TestCallPage(t *testing.T) {
 	}
 	asked := make(chan mcpserver.Answer, 1)
 	go func() {
-		asked <- s.console.Ask(context.Background(), mcpserver.OperatorQuestion{Principal: "local", Tool: "Bash", Question: reply.Question})
+		asked <- s.console.Ask(context.Background(),
+			mcpserver.OperatorQuestion{Principal: "local", Tool: "Bash", Question: reply.Question})
 	}()
 	for s.console.next().waiting == 0 {
 		<-s.console.next().changed
@@ -35,7 +37,8 @@ func TestCallPage(t *testing.T) {
 	path := fmt.Sprintf("/calls/%d", old)
 	_, page := s.get(t, path)
 	number := regexp.MustCompile(`name="question" value="(\d+)"`).FindStringSubmatch(page)
-	if number == nil || !strings.Contains(page, "allow once") || strings.Contains(page, mcpserver.AlwaysAllow) || !strings.Contains(page, "asks each time") {
+	if number == nil || !strings.Contains(page, "allow once") || strings.Contains(page, mcpserver.AlwaysAllow) ||
+		!strings.Contains(page, "asks each time") {
 		t.Fatalf("the page of the call is\n%s", page)
 	}
 	if status, body := s.sent(t, "/answer", url.Values{"question": {number[1]}, "decision": {mcpserver.AllowOnce}}); status != http.StatusOK {

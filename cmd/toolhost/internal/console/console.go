@@ -206,7 +206,8 @@ func ended(verdict string, failed bool) string {
 // bounded returns the part of a record that is kept.
 func bounded(r audit.Record) audit.Record {
 	r.Tool, r.Command, r.Error = clip(r.Tool, maxName), clip(r.Command, MaxResult), clip(r.Error, maxName)
-	r.Client, r.ClientVersion, r.Summary, r.LastLine = clip(r.Client, maxClient), clip(r.ClientVersion, maxClient), clip(r.Summary, maxName), clip(r.LastLine, maxName)
+	r.Client, r.ClientVersion, r.Summary, r.LastLine = clip(r.Client, maxClient), clip(r.ClientVersion,
+		maxClient), clip(r.Summary, maxName), clip(r.LastLine, maxName)
 	for _, files := range []*[]string{&r.Reads, &r.Writes, &r.Effects} {
 		var kept []string
 		for _, f := range (*files)[:min(len(*files), MaxFiles)] {

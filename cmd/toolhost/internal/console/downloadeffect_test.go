@@ -15,8 +15,9 @@ func (f downloading) Judge(j guard.Judgment) {
 		domain = u.Hostname()
 	}
 	j.Decide(guard.Subject{
-		What: "download " + f.url, Form: "Download", ReadOnly: true, Rule: "Download(domain:" + domain + ")", AlwaysAllow: true,
-		Matches: func(specifier string) bool { return specifier == "domain:"+domain },
+		What: "download " + f.url, Form: "Download", ReadOnly: true, Rule: "Download(domain:" + domain + ")",
+		AlwaysAllow: true,
+		Matches:     func(specifier string) bool { return specifier == "domain:"+domain },
 	})
 }
 

@@ -29,16 +29,21 @@ func serveDownload(t *testing.T, permissions string, change ...func(*mcpserver.C
 	}
 	return serve(t, nil, append(change, func(c *mcpserver.Config) {
 		file := filepath.Join(t.TempDir(), "settings.json")
-		if err := os.WriteFile(file, []byte(`{"permissions":{`+permissions+`},"sandbox":{"enabled":false}}`), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(`{"permissions":{`+permissions+`},"sandbox":{"enabled":false}}`),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
-		c.CustomTools, c.Settings, c.AuditLog = []*builtin.Def{tool}, []string{file}, filepath.Join(t.TempDir(), "audit.jsonl")
+		c.CustomTools, c.Settings, c.AuditLog = []*builtin.Def{tool}, []string{file}, filepath.Join(t.TempDir(),
+			"audit.jsonl")
 	})...)
 }
 
 // TestNewKindOfEffect adds a tool with a kind of effect of its own, and looks at whether the host judges, records and shows it like its own.
 func TestNewKindOfEffect(t *testing.T) {
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "the page") }))
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, "the page")
+	}))
 	defer web.Close()
 	args := fmt.Sprintf(`{"url":%q}`, web.URL)
 	for _, tt := range []struct{ mode, rules, verdict, rule string }{
@@ -60,7 +65,8 @@ func TestNewKindOfEffect(t *testing.T) {
 			if err != nil || v.Action.String() != tt.verdict || v.Rule != tt.rule {
 				t.Errorf("check: %v by %s (%v), want %s by %s", v.Action, v.Rule, err, tt.verdict, tt.rule)
 			}
-			reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "Download", Args: json.RawMessage(args), CanAsk: true})
+			reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"),
+				mcpserver.Request{Tool: "Download", Args: json.RawMessage(args), CanAsk: true})
 			if fetched := reply.Text == "the page"; fetched != (tt.verdict == "allow") {
 				t.Errorf("the call answered %q", reply.Text)
 			}
@@ -72,7 +78,8 @@ func TestNewKindOfEffect(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := lastRecord(t, s.operator.AuditPath())
-			if r.Verdict != tt.verdict || r.Rule != tt.rule || len(r.Effects) != 1 || r.Effects[0] != "download "+web.URL {
+			if r.Verdict != tt.verdict || r.Rule != tt.rule || len(r.Effects) != 1 ||
+				r.Effects[0] != "download "+web.URL {
 				t.Errorf("recorded: %+v", r)
 			}
 			if !strings.Contains(page, "download "+web.URL) {
@@ -97,21 +104,28 @@ func lastRecord(t *testing.T, path string) (r audit.Record) {
 
 // TestNewKindIsAsked looks at the question about a new kind of effect, and at what "always allow" remembers.
 func TestNewKindIsAsked(t *testing.T) {
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "the page") }))
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, "the page")
+	}))
 	defer web.Close()
 	s := serveDownload(t, `"defaultMode":"default"`)
 	args := json.RawMessage(fmt.Sprintf(`{"url":%q}`, web.URL))
-	reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "Download", Args: args, CanAsk: true})
+	reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"),
+		mcpserver.Request{Tool: "Download", Args: args, CanAsk: true})
 	q := reply.Question
-	if q == nil || !strings.Contains(q.Message, "download "+web.URL) || len(q.Always) != 1 || q.Always[0] != "Download(domain:127.0.0.1)" {
+	if q == nil || !strings.Contains(q.Message, "download "+web.URL) || len(q.Always) != 1 ||
+		q.Always[0] != "Download(domain:127.0.0.1)" {
 		t.Fatalf("question: %+v", q)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := make(chan mcpserver.Answer, 1)
 	go func() {
-		asked <- s.console.Ask(ctx, mcpserver.OperatorQuestion{Principal: mcpserver.LocalPrincipal, Tool: "Download", Question: q})
+		asked <- s.console.Ask(ctx, mcpserver.OperatorQuestion{Principal: mcpserver.LocalPrincipal, Tool: "Download",
+			Question: q})
 	}()
-	for page := ""; !strings.Contains(page, "Download(domain:127.0.0.1)") || !strings.Contains(page, "download "+web.URL); _, page = s.get(t, "/") {
+	for page := ""; !strings.Contains(page, "Download(domain:127.0.0.1)") ||
+		!strings.Contains(page, "download "+web.URL); _, page = s.get(t, "/") {
 		if time.Sleep(time.Millisecond); t.Context().Err() != nil {
 			t.Fatal("the console does not show the question")
 		}
@@ -119,7 +133,8 @@ func TestNewKindIsAsked(t *testing.T) {
 	cancel()
 	<-asked
 	answer := &mcpserver.Answer{State: q.State, Decision: mcpserver.AlwaysAllow, By: mcpserver.ByClient}
-	reply = s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "Download", Args: args, CanAsk: true, Answer: answer})
+	reply = s.host.Call(t.Context(), s.host.AdmitNamed("test"),
+		mcpserver.Request{Tool: "Download", Args: args, CanAsk: true, Answer: answer})
 	if reply.Text != "the page" {
 		t.Errorf("the allowed call answered %q", reply.Text)
 	}

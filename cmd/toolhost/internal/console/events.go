@@ -23,7 +23,8 @@ const (
 func (s livePages) stream(w http.ResponseWriter, v pageRequest) {
 	leave, ok := s.console.attach()
 	if !ok {
-		http.Error(w, fmt.Sprintf("%d pages are kept up to date already: close one.", MaxPages), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d pages are kept up to date already: close one.", MaxPages),
+			http.StatusServiceUnavailable)
 		return
 	}
 	defer leave()

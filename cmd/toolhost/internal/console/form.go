@@ -33,7 +33,8 @@ type formChoice struct {
 }
 
 // formActions are the answers to a form, and the messages about them.
-var formActions = map[string]string{"accept": "was answered", "decline": "was declined", "cancel": "was closed without an answer"}
+var formActions = map[string]string{"accept": "was answered", "decline": "was declined",
+	"cancel": "was closed without an answer"}
 
 // newForm reads the params of an elicitation.
 func newForm(params json.RawMessage) (f form) {
@@ -102,10 +103,12 @@ func (b liveBody) formOf(id string, q question) g.Node {
 		h.Article(h.Aria("labelledby", id+"-what"),
 			h.H3(h.ID(id+"-what"), h.Span(h.Class("tool"), text(q.Asked.Tool)), g.Text(" asks you")),
 			askedBy(q, " · ends at "),
-			h.Div(h.Class("input"), h.TabIndex("0"), h.Role("group"), h.Aria("label", "What the agent asks"), h.Pre(rows(plain("", q.Form.Message)))),
+			h.Div(h.Class("input"), h.TabIndex("0"), h.Role("group"), h.Aria("label", "What the agent asks"),
+				h.Pre(rows(plain("", q.Form.Message)))),
 			post(b.answerAt(), b.Token, h.Class("ask"), hidden("question", fmt.Sprint(q.ID)),
 				g.Map(q.Form.Choices, func(c formChoice) g.Node { return c.fields(id) }),
-				act("Answer", "accept", h.Class("main")), g.Text(" "), act("Decline to answer", "decline", nil), g.Text(" "), act("Close", "cancel", nil),
+				act("Answer", "accept", h.Class("main")), g.Text(" "), act("Decline to answer", "decline", nil),
+				g.Text(" "), act("Close", "cancel", nil),
 			),
 		),
 	)
@@ -122,7 +125,8 @@ func (b liveBody) diffOf(id string, q question) g.Node {
 			g.If(len(shown) < len(q.Form.Diff), h.P(h.Class("note warn"), g.Textf("%d more bytes are not shown here; the terminal has them.", len(q.Form.Diff)-len(shown)))),
 			h.Div(h.Class("answers"), g.Map(q.Form.Choices, func(c formChoice) g.Node {
 				return post(b.answerAt(), b.Token, hidden("question", fmt.Sprint(q.ID)), hidden("decision", "accept"), g.Map(c.Labels, func(label string) g.Node {
-					return g.Group{h.Button(h.Name(c.Name), h.Value(label), g.If(b.Closed != "", h.Disabled()), text(label)), g.Text(" ")}
+					return g.Group{h.Button(h.Name(c.Name), h.Value(label), g.If(b.Closed != "", h.Disabled()),
+						text(label)), g.Text(" ")}
 				}))
 			})),
 		),

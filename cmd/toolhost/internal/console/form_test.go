@@ -67,7 +67,8 @@ func TestFormAtConsole(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		_, page := s.get(t, "/")
-		for _, want := range []string{"Which &lt;way&gt;?", "by &lt;b&gt;sea&lt;/b&gt;", "no request for permission", `type="radio" name="answer1" value="left"`, `type="checkbox" name="answer2" value="two"`, `name="words2"`} {
+		for _, want := range []string{"Which &lt;way&gt;?", "by &lt;b&gt;sea&lt;/b&gt;", "no request for permission",
+			`type="radio" name="answer1" value="left"`, `type="checkbox" name="answer2" value="two"`, `name="words2"`} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the page lacks %q:\n%s", want, page)
 			}

@@ -28,7 +28,8 @@ type Forwarder struct {
 
 // Forward listens on a loopback address for a console that listens on a socket. dial connects to the socket; nil
 // means that the socket is on this machine.
-func Forward(i Instance, dial func(context.Context) (net.Conn, error), address string, log *slog.Logger) (*Forwarder, error) {
+func Forward(i Instance, dial func(context.Context) (net.Conn, error), address string,
+	log *slog.Logger) (*Forwarder, error) {
 	if dial == nil {
 		dial = func(ctx context.Context) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", i.Socket())
@@ -70,7 +71,8 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 			http.Error(w, "The host does not answer: it has ended, or is about to.", http.StatusBadGateway)
 		},
 	}
-	web := &http.Server{Handler: fullDuplex(proxy), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: proxy.ErrorLog, ConnState: listen.Watch}
+	web := &http.Server{Handler: fullDuplex(proxy), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,
+		MaxHeaderBytes: maxHeader, ErrorLog: proxy.ErrorLog, ConnState: listen.Watch}
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(listen.Bound(f.listener, maxConnections, f.log)) }()
 	look := time.NewTicker(hostLook)

@@ -53,7 +53,8 @@ func (s historyPages) showWith(w http.ResponseWriter, v pageRequest, status int,
 
 // list returns the newest calls that changed the path that a request names.
 func (s historyPages) list(v pageRequest) (historyBody, error) {
-	body := historyBody{Path: strings.TrimSpace(v.FormValue("path")), Bounds: builtin.HistoryBounds(s.roots), short: s.short}
+	body := historyBody{Path: strings.TrimSpace(v.FormValue("path")), Bounds: builtin.HistoryBounds(s.roots),
+		short: s.short}
 	filter := builtin.ChangeFilter{}
 	if body.Path != "" {
 		filter.Path = body.Path
@@ -192,13 +193,15 @@ func (s historyPages) showChange(w http.ResponseWriter, v pageRequest) {
 	s.changeWith(w, v, nil, "", false)
 }
 
-func (s historyPages) changeWith(w http.ResponseWriter, v pageRequest, undone []builtin.Undone, said string, failed bool) {
+func (s historyPages) changeWith(w http.ResponseWriter, v pageRequest, undone []builtin.Undone, said string,
+	failed bool) {
 	call, diff, err := s.findCall(v.PathValue("id"))
 	if err != nil {
 		s.gone(w, v, "History", sentence(err.Error()))
 		return
 	}
-	body := changeBody{Call: call, Diff: diffLines(diff), Whole: v.PathValue("view") == "file" && len(call.Files) == 1, short: s.short}
+	body := changeBody{Call: call, Diff: diffLines(diff), Whole: v.PathValue("view") == "file" &&
+		len(call.Files) == 1, short: s.short}
 	body.Lines = countLines(body.Diff)
 	if body.Whole {
 		file, err := s.operator.ChangedFile(call.Change)

@@ -50,7 +50,8 @@ func hostilePages(full bool, state string) map[string]g.Node {
 	var log auditBody
 	var agents agentsBody
 	var values settingsBody
-	for _, body := range []any{&agents, &values, &live, &task, &history, &change, &rewind, &done, &servers, &rules, &log} {
+	for _, body := range []any{&agents, &values, &live, &task, &history, &change, &rewind, &done, &servers,
+		&rules, &log} {
 		fill(reflect.ValueOf(body).Elem(), full)
 	}
 	short := shortener("/ws")
@@ -189,7 +190,8 @@ func TestEventsHoldNoText(t *testing.T) {
 	changed := s.console.next().changed
 	go func() {
 		defer close(answered)
-		s.console.Ask(asked, mcpserver.OperatorQuestion{Principal: breakout, Tool: breakout, Question: &mcpserver.Question{Input: []byte(quoted(breakout))}})
+		s.console.Ask(asked, mcpserver.OperatorQuestion{Principal: breakout, Tool: breakout,
+			Question: &mcpserver.Question{Input: []byte(quoted(breakout))}})
 	}()
 	defer func() { cancel(); <-answered }()
 	<-changed

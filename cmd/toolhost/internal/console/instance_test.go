@@ -36,7 +36,8 @@ func TestFind(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].ID != "bb" || all[1].Code != "code of aa" {
 		t.Errorf("found %+v, %v", all, err)
 	}
-	for name, there := range map[string]bool{"dead.json": false, "dead.lock": false, "dead.sock": false, "aa.json": true, "bb.lock": true, "note.txt": true} {
+	for name, there := range map[string]bool{"dead.json": false, "dead.lock": false, "dead.sock": false,
+		"aa.json": true, "bb.lock": true, "note.txt": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != there {
 			t.Errorf("%s is there: %v, want %v", name, err == nil, there)
 		}

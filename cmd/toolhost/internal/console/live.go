@@ -37,7 +37,8 @@ type liveBody struct {
 func (s livePages) live(v pageRequest) liveBody {
 	q := queryOf(v)
 	b := liveBody{
-		Token: v.session.token, Query: q, Calls: s.console.recent(q, MaxCalls), Tasks: taskPages(s).list(), Tools: s.host.Tools(mcpserver.Local()),
+		Token: v.session.token, Query: q, Calls: s.console.recent(q, MaxCalls), Tasks: taskPages(s).list(),
+		Tools:    s.host.Tools(mcpserver.Local()),
 		Sessions: s.console.agents(q.Session), All: s.console.agents(""), short: s.short,
 	}
 	b.Planning = map[string]bool{}

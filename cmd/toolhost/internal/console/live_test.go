@@ -19,7 +19,8 @@ func TestPartsAreShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for since, want := range map[string]bool{"": true, "0": true, "x": true, fmt.Sprint(s.console.recent(query{}, MaxCalls)[0].Version): false, "18446744073709551615": false} {
+	for since, want := range map[string]bool{"": true, "0": true, "x": true,
+		fmt.Sprint(s.console.recent(query{}, MaxCalls)[0].Version): false, "18446744073709551615": false} {
 		req.Header.Set(headerSince, since)
 		resp, err := s.web.Do(req)
 		_, page := read(t, resp, err)
@@ -64,10 +65,12 @@ func TestCallsAreBounded(t *testing.T) {
 	s.call("Bash", `{"command":`+quoted("true "+strings.Repeat("x ", 20_000))+`}`)
 	for _, one := range s.console.recent(query{}, MaxCalls)[:2] {
 		if len(one.Record.Tool)+len(one.Record.Tool) > 2*maxName || len(one.Record.Command) > MaxResult {
-			t.Errorf("%d bytes of the tool's name and %d of the command are kept", len(one.Record.Tool), len(one.Record.Command))
+			t.Errorf("%d bytes of the tool's name and %d of the command are kept", len(one.Record.Tool),
+				len(one.Record.Command))
 		}
 	}
-	if r := bounded(audit.Record{Reads: make([]string, 1000)}); len(r.Reads) != MaxFiles+1 || r.Reads[MaxFiles] != "… and 980 more" {
+	if r := bounded(audit.Record{Reads: make([]string, 1000)}); len(r.Reads) != MaxFiles+1 ||
+		r.Reads[MaxFiles] != "… and 980 more" {
 		t.Errorf("of 1000 files are kept %q", r.Reads)
 	}
 	s.call("Read", `{"file_path":"long.txt"}`)
@@ -94,7 +97,8 @@ func TestCallStates(t *testing.T) {
 		verdict string
 		failed  bool
 		want    string
-	}{{"allow", false, stateDone}, {"allow", true, stateFailed}, {"deny", true, stateRefused}, {"ask", true, stateAsked}, {"", true, stateFailed}} {
+	}{{"allow", false, stateDone}, {"allow", true, stateFailed}, {"deny", true, stateRefused}, {"ask", true,
+		stateAsked}, {"", true, stateFailed}} {
 		changed := c.next().changed
 		c.CallBegan(t.Context(), info)
 		at(stateWaiting)

@@ -27,7 +27,8 @@ func TestDoorkeeper(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Name != "toolhost-one" || cookie.Domain != "" {
+		if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Name != "toolhost-one" ||
+			cookie.Domain != "" {
 			t.Errorf("the cookie is %v", cookie)
 		}
 		if _, err := d.login(kept[0]); err == nil {

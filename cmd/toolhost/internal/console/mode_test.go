@@ -29,7 +29,8 @@ func TestModeSwitch(t *testing.T) {
 			t.Errorf("mode %s: %s", mode, r.Text)
 		}
 	}
-	for path, form := range map[string]url.Values{session: {"mode": {"bypassPermissions"}}, "/sessions/none": {"mode": {"plan"}}} {
+	for path, form := range map[string]url.Values{session: {"mode": {"bypassPermissions"}},
+		"/sessions/none": {"mode": {"plan"}}} {
 		if status, _ := s.sent(t, path+"/mode", form); status == http.StatusOK {
 			t.Errorf("%s %v is accepted", path, form)
 		}

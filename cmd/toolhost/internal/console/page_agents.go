@@ -50,7 +50,8 @@ func (s agentPages) show(w http.ResponseWriter, v pageRequest) {
 func (b agentsBody) show(layout) g.Node {
 	return g.Group{
 		h.H1(g.Text("Agents")),
-		meta(g.Text("Clients that call this host are "), h.A(h.Href("/"), g.Text("sessions")), g.Text(". Here are the agents that they start with the tool Agent.")),
+		meta(g.Text("Clients that call this host are "), h.A(h.Href("/"), g.Text("sessions")),
+			g.Text(". Here are the agents that they start with the tool Agent.")),
 		h.H2(g.Text("Running")),
 		h.Ol(h.Class("list"), b.running()),
 		h.H2(g.Text("Left in worktrees")),
@@ -66,7 +67,8 @@ func (b agentsBody) running() g.Node {
 			if a.Worktree != "" {
 				place = " in the worktree " + a.Worktree
 			}
-			return h.Li(h.Class("item"), h.Span(h.Class("state on"), g.Text("running")), g.Text(" "), h.Strong(text(a.Type)), after(" ", a.ID),
+			return h.Li(h.Class("item"), h.Span(h.Class("state on"), g.Text("running")), g.Text(" "),
+				h.Strong(text(a.Type)), after(" ", a.ID),
 				meta(text("for "+a.Caller+place), g.If(a.ReadOnly, g.Text(" · writes nothing"))))
 		})
 	case b.Runner == "":
@@ -80,6 +82,7 @@ func (b agentsBody) kept() g.Node {
 		return nothing("kept", "Nothing. An agent that works in a worktree of its own leaves its changes here, on a branch, for 30 days.")
 	}
 	return g.Map(b.Kept, func(k keptTree) g.Node {
-		return h.Li(h.Class("item"), code(k.Branch), meta(g.Text("ended at "), timestamp(k.Kept), after(" · of ", k.Source), after(" · in ", k.Tree)))
+		return h.Li(h.Class("item"), code(k.Branch),
+			meta(g.Text("ended at "), timestamp(k.Kept), after(" · of ", k.Source), after(" · in ", k.Tree)))
 	})
 }

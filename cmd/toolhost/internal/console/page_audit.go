@@ -27,7 +27,8 @@ func (b auditBody) show(f layout) g.Node {
 func (b auditBody) search(token string) g.Node {
 	return post("/audit", token, h.Class("search"), plainForm(), h.Role("search"),
 		h.Div(h.Class("pair"),
-			h.Div(h.Class("wide"), h.Label(h.For("text"), g.Text("Path, command, rule or error")), h.Input(keepInput("text", b.Query.Text))),
+			h.Div(h.Class("wide"), h.Label(h.For("text"), g.Text("Path, command, rule or error")),
+				h.Input(keepInput("text", b.Query.Text))),
 			queryChoices(b.Query, tools(b.Tools, b.Query.Tool), b.Sessions),
 			choice("since", "Since", g.Map(b.Periods, func(p string) g.Node {
 				return h.Option(h.Value(p), g.If(p == b.Since, h.Selected()), g.Text(period(p)))
@@ -49,7 +50,8 @@ func (b auditBody) record(r audit.Record) g.Node {
 			h.Span(h.Class("tool"), text(r.Tool)), g.Text(" "),
 			what(r, b.short),
 		),
-		meta(decidedBy(r), timestamp(r.Time), g.Text(" · "+duration(r.Millis)), text(" · "+clientName(r)+", "+r.Principal+", "+r.Scope),
+		meta(decidedBy(r), timestamp(r.Time), g.Text(" · "+duration(r.Millis)),
+			text(" · "+clientName(r)+", "+r.Principal+", "+r.Scope),
 			after(" · ", r.Rule), after(" from ", from(r.Source))),
 		g.If(r.Error != "", h.P(h.Class("error"), text(r.Error))),
 	)

@@ -159,7 +159,8 @@ func (s *awayPages) show(w http.ResponseWriter, r *http.Request, status int, id 
 		b.Closed = err.Error()
 	}
 	render(w, status, s.page("An agent asks", said, true,
-		h.H2(h.Class("unseen"), g.Text("Waiting for you")), b.warning(), h.Ol(h.Class("questions"), b.question(one, false))))
+		h.H2(h.Class("unseen"), g.Text("Waiting for you")), b.warning(), h.Ol(h.Class("questions"),
+			b.question(one, false))))
 }
 
 // closed returns the page of a link for a browser that is not known. It is the same for all questions, and shows
@@ -174,7 +175,8 @@ func (s *awayPages) closed(r *http.Request, said string, asks bool) g.Node {
 		h.Form(h.Method("post"), h.Action(address("q", r.PathValue("token"))),
 			g.If(asks, g.Group{
 				h.Label(h.For("code"), g.Text("Code")),
-				h.Input(h.Class("code"), keepInput("code", ""), g.Attr("autocapitalize", "characters"), h.Placeholder("ABCD-EFGH")),
+				h.Input(h.Class("code"), keepInput("code", ""), g.Attr("autocapitalize", "characters"),
+					h.Placeholder("ABCD-EFGH")),
 			}),
 			h.P(button("main", "Show the question")),
 		),
@@ -193,7 +195,8 @@ func (s *awayPages) page(title, said string, failed bool, body ...g.Node) g.Node
 		class += " bad"
 	}
 	return scripted(title, nil, h.Header(h.Class("top"), h.P(h.Class("brand"), g.Text("toolhost"))),
-		h.Main(h.Class("away"), h.H1(g.Text(title)), g.If(said != "", h.P(h.Class(class), h.Role("status"), text(said))), g.Group(body)))
+		h.Main(h.Class("away"), h.H1(g.Text(title)),
+			g.If(said != "", h.P(h.Class(class), h.Role("status"), text(said))), g.Group(body)))
 }
 
 // listenAway opens the listener for links, and starts to announce questions.

@@ -45,7 +45,8 @@ func (b liveBody) callSummary(c call) g.Node {
 		h.Span(h.Class("state "+c.State), g.Text(c.State)), g.Text(" "),
 		h.Span(h.Class("tool"), text(c.Record.Tool)), g.Text(" "),
 		b.what(c.Record), g.Text(" "),
-		h.Span(h.Class("meta"), decidedBy(c.Record), changed(c.Lines), timestamp(c.Record.Time), g.If(c.Record.Millis != 0, g.Text(" · "+duration(c.Record.Millis)))),
+		h.Span(h.Class("meta"), decidedBy(c.Record), changed(c.Lines), timestamp(c.Record.Time),
+			g.If(c.Record.Millis != 0, g.Text(" · "+duration(c.Record.Millis)))),
 	)
 }
 
@@ -53,7 +54,8 @@ func (b liveBody) callSummary(c call) g.Node {
 func (b liveBody) what(r audit.Record) g.Node { return what(r, b.short) }
 
 func what(r audit.Record, short func(string) string) g.Node {
-	return h.Span(h.Class("what"), code(recordText(r, short)), g.If(summary(r) != "", h.Span(h.Class("meta"), text(" "+summary(r)))))
+	return h.Span(h.Class("what"), code(recordText(r, short)),
+		g.If(summary(r) != "", h.Span(h.Class("meta"), text(" "+summary(r)))))
 }
 
 // decidedBy returns the person or rule that approved or refused a call.
@@ -83,7 +85,8 @@ func (b liveBody) callFacts(c call) g.Node {
 		g.If(r.Command != "", term("Command", h.Pre(text(r.Command)))),
 		files("Reads", r.Reads), files("Writes", r.Writes), files("Effects", r.Effects),
 		g.If(len(r.Phases) > 0, term("Approval", g.Map(r.Phases, phase))),
-		term("Session", g.Group{h.A(h.Href(address("sessions", sessionKey(r))), text(clientName(r))), h.Span(h.Class("meta"), text(" "+r.Principal+", "+r.Scope))}),
+		term("Session", g.Group{h.A(h.Href(address("sessions", sessionKey(r))), text(clientName(r))),
+			h.Span(h.Class("meta"), text(" "+r.Principal+", "+r.Scope))}),
 	)
 }
 
@@ -153,7 +156,8 @@ func (b callBody) changes(f layout) g.Node {
 	}
 	return g.Group{
 		h.H2(g.Text("What it changed")),
-		meta(changed(b.Change.Lines), text(counts(b.Change.Call.Files)+" · "), h.A(h.Href(address("history", b.Change.Call.ID)), g.Text("in the history"))),
+		meta(changed(b.Change.Lines), text(counts(b.Change.Call.Files)+" · "),
+			h.A(h.Href(address("history", b.Change.Call.ID)), g.Text("in the history"))),
 		g.Map(missing(b.Change.Call.ChangedCall), func(note string) g.Node { return h.P(h.Class("note warn"), text(note)) }),
 		b.Change.undo(f.Token),
 		// The results of other tools show the diff themselves.
@@ -166,10 +170,12 @@ func (b callBody) show(f layout) g.Node {
 	return g.Group{
 		h.P(h.Class("crumb"), h.A(h.Href("/"), g.Text("Live")), g.Text(" / call")),
 		h.H1(text(c.Record.Tool+" "), code(recordText(c.Record, b.live.short))),
-		meta(h.Span(h.Class("state "+c.State), g.Text(c.State)), g.Text(" "), decidedBy(c.Record), changed(c.Lines), timestamp(c.Record.Time), g.Text(" · "+duration(c.Record.Millis))),
+		meta(h.Span(h.Class("state "+c.State), g.Text(c.State)), g.Text(" "), decidedBy(c.Record), changed(c.Lines),
+			timestamp(c.Record.Time), g.Text(" · "+duration(c.Record.Millis))),
 		b.question(),
 		h.Div(h.Class("panel facts"), b.live.callFacts(c)),
-		g.If(c.State == stateAsked && len(b.live.Waiting) == 0, meta(g.Text("A person was asked, and no answer waits here: the client asks, or the question has ended."))),
+		g.If(c.State == stateAsked && len(b.live.Waiting) == 0,
+			meta(g.Text("A person was asked, and no answer waits here: the client asks, or the question has ended."))),
 		g.If(c.Result != "", g.Group{h.H2(g.Text("Result")), scroller("result tall", "Result", resultLines(c, MaxResult))}),
 		g.If(c.Cut > 0, meta(g.Textf("%d more bytes are not kept.", c.Cut))),
 		b.changes(f),

@@ -23,7 +23,8 @@ func (b changeBody) show(f layout) g.Node {
 		b.undo(f.Token),
 		g.If(c.State == stateDone, h.P(h.A(h.Href(address("history", c.ID, "rewind")), g.Text("Rewind everything to before this call")))),
 		g.If(len(c.Files) == 1, h.Div(h.Class("line views"), h.Role("navigation"), h.Aria("label", "Views"),
-			view("Diff", address("history", c.ID), !b.Whole), view("Whole file", address("history", c.ID, "file"), b.Whole))),
+			view("Diff", address("history", c.ID), !b.Whole),
+			view("Whole file", address("history", c.ID, "file"), b.Whole))),
 		scroller("result tall", "Content", b.Diff),
 	}
 }
@@ -50,7 +51,8 @@ func (b changeBody) undo(token string) g.Node {
 	c := b.Call
 	switch {
 	case c.UndoneBy != "":
-		return h.P(h.Class("note"), g.Text("This change was undone by "), changeLink(c.UndoneBy), g.Text(". Undo that one to have it back."))
+		return h.P(h.Class("note"), g.Text("This change was undone by "), changeLink(c.UndoneBy),
+			g.Text(". Undo that one to have it back."))
 	case c.State != stateDone:
 		return h.P(h.Class("note"), text("State: "+string(c.State)), g.Text(". There is nothing to undo."))
 	}

@@ -17,7 +17,8 @@ import (
 func (b liveBody) show(layout) g.Node {
 	title := g.Node(h.H1(h.Class("unseen"), g.Text("Live")))
 	if b.Query.Session != "" {
-		title = g.Group{h.P(h.Class("crumb"), h.A(h.Href("/"), g.Text("Live")), g.Text(" / session")), h.H1(text(b.Sessions[0].Client))}
+		title = g.Group{h.P(h.Class("crumb"), h.A(h.Href("/"), g.Text("Live")), g.Text(" / session")),
+			h.H1(text(b.Sessions[0].Client))}
 	}
 	scope := h.Data("query", b.Query.values())
 	return g.Group{
@@ -26,7 +27,8 @@ func (b liveBody) show(layout) g.Node {
 		section("questions", g.Text("Waiting for you"), "questions", b.warning(), b.questions()),
 		section("sessions", g.Text("Sessions"), "list", nil, b.sessions(), scope),
 		section("tasks", g.Text("Background tasks"), "list", nil, b.tasks()),
-		section("calls", g.Group{g.Text("Calls "), h.Small(g.Textf("of the last %d, newest first", MaxCalls))}, "list", b.filter(), b.calls(), scope),
+		section("calls", g.Group{g.Text("Calls "), h.Small(g.Textf("of the last %d, newest first", MaxCalls))}, "list",
+			b.filter(), b.calls(), scope),
 	}
 }
 
@@ -39,10 +41,12 @@ func section(part string, title g.Node, class string, before, list g.Node, attri
 
 // filter returns the form that selects the calls to show. The script applies it while a person types.
 func (b liveBody) filter() g.Node {
-	return h.Form(h.Method("get"), h.Action("/"), h.Class("search filter"), h.ID("filter"), h.Role("search"), h.Aria("label", "Filter the calls"), plainForm(),
+	return h.Form(h.Method("get"), h.Action("/"), h.Class("search filter"), h.ID("filter"), h.Role("search"),
+		h.Aria("label", "Filter the calls"), plainForm(),
 		h.Div(h.Class("pair"),
 			h.Div(h.Class("wide"), h.Label(h.For("text"), g.Text("Filter")),
-				h.Input(h.Type("search"), keepInput("text", b.Query.Text), h.Placeholder("path, command, rule or error"))),
+				h.Input(h.Type("search"), keepInput("text", b.Query.Text),
+					h.Placeholder("path, command, rule or error"))),
 			queryChoices(b.Query, tools(b.Tools, b.Query.Tool), b.All),
 			h.NoScript(button("", "Filter")),
 		),
@@ -57,7 +61,8 @@ func queryChoices(q query, tools g.Node, sessions []agentSession) g.Node {
 		choice("tool", "Tool", anything, tools),
 		choice("verdict", "Verdict", anything, g.Map(verdicts, func(v string) g.Node { return option(v, q.Verdict) })),
 		choice("session", "Session", anything, g.Map(sessions, func(s agentSession) g.Node {
-			return h.Option(h.Value(s.Key), g.If(s.Key == q.Session, h.Selected()), text(fmt.Sprintf("%s · %d calls", s.Client, s.Calls)))
+			return h.Option(h.Value(s.Key), g.If(s.Key == q.Session, h.Selected()),
+				text(fmt.Sprintf("%s · %d calls", s.Client, s.Calls)))
 		})),
 	}
 }
@@ -102,9 +107,11 @@ func (b liveBody) sessions() g.Node {
 
 func (b liveBody) session(s agentSession) g.Node {
 	return h.Li(h.ID("session-"+s.Key), h.Data("v", fmt.Sprint(s.Version, b.Planning[s.Key])), h.Class("item session"),
-		h.P(h.A(h.Class("what"), h.Href(address("sessions", s.Key)), h.Strong(text(s.Client))), h.Span(h.Class("meta"), text(" "+s.Principal+", "+s.Scope)),
+		h.P(h.A(h.Class("what"), h.Href(address("sessions", s.Key)), h.Strong(text(s.Client))),
+			h.Span(h.Class("meta"), text(" "+s.Principal+", "+s.Scope)),
 			g.If(b.Planning[s.Key], g.Group{g.Text(" "), h.Span(h.Class("state waiting"), g.Text("plan mode"))})),
-		meta(counted(s.Calls, "call", ""), counted(s.Refused, "refused", "bad"), counted(s.Failed, "failed", "bad"), counted(s.Approved, "approved", "good"),
+		meta(counted(s.Calls, "call", ""), counted(s.Refused, "refused", "bad"), counted(s.Failed, "failed", "bad"),
+			counted(s.Approved, "approved", "good"),
 			g.Text(" · "), changed(s.Lines), g.Text("last "), timestamp(s.Last)),
 		g.If(b.Query.Session != "", b.statistics(s)),
 		g.If(b.Query.Session != "", b.modeSwitch(s)),
@@ -117,7 +124,8 @@ func (b liveBody) modeSwitch(s agentSession) g.Node {
 	if b.Planning[s.Key] {
 		mode, label = "default", "Switch plan mode off"
 	}
-	return post(address("sessions", s.Key, "mode"), b.Token, plainForm(), h.Class("undo"), hidden("mode", mode), hidden("session", s.Key),
+	return post(address("sessions", s.Key, "mode"), b.Token, plainForm(), h.Class("undo"), hidden("mode", mode),
+		hidden("session", s.Key),
 		h.Button(h.Class("mode"), g.If(mode == "default" && b.Closed != "", h.Disabled()), g.Text(label)), g.Text(" "),
 		h.Span(h.Class("meta"), g.Text("In plan mode nothing is changed: edits are refused, and what commands change is dropped.")))
 }
@@ -163,7 +171,8 @@ func (b liveBody) task(t taskView) g.Node {
 	if done {
 		state = g.Group{h.Span(h.Class("state"), g.Text("ended")), g.Text(" at "), timestamp(t.Ended())}
 	}
-	return h.Li(h.ID("task-"+t.Key), h.Data("v", strconv.FormatBool(done)+mcpserver.Sanitize(t.Last)), h.Class("item task"),
+	return h.Li(h.ID("task-"+t.Key), h.Data("v", strconv.FormatBool(done)+mcpserver.Sanitize(t.Last)),
+		h.Class("item task"),
 		h.A(h.Class("what"), h.Href(address("tasks", t.Key)), code(t.Text)),
 		meta(state, text(" · "+t.Principal), g.If(t.Last != "", g.Group{g.Text(" · "), code(t.Last)})),
 		g.If(!done, post(address("tasks", t.Key, "stop"), b.Token,

@@ -49,7 +49,8 @@ func (b liveBody) question(q question, folded bool) g.Node {
 	whole := b.wholeQuestion(id, q)
 	if folded {
 		return h.Li(h.ID(id), h.Data("v", "folded"), h.Class("question folded"),
-			h.Details(h.Summary(h.Span(h.Class("tool"), text(asked.Tool)), after(" ", strings.TrimPrefix(asked.Gist, asked.Tool+": ")), unusual(asked.Unusual)), whole))
+			h.Details(h.Summary(h.Span(h.Class("tool"), text(asked.Tool)),
+				after(" ", strings.TrimPrefix(asked.Gist, asked.Tool+": ")), unusual(asked.Unusual)), whole))
 	}
 	return h.Li(h.ID(id), h.Data("v", "waiting"), h.Class("question"), whole)
 }
@@ -61,7 +62,8 @@ func (b liveBody) wholeQuestion(id string, q question) g.Node {
 		askedBy(q, " · refused at "),
 		unusual(asked.Unusual),
 		effects(asked.Question),
-		h.P(h.Class("why"), text(asked.Verdict.Reason), withNote("Rule:", asked.Verdict.Rule), withNote("from", from(asked.Verdict.Source))),
+		h.P(h.Class("why"), text(asked.Verdict.Reason), withNote("Rule:", asked.Verdict.Rule),
+			withNote("from", from(asked.Verdict.Source))),
 		wholeInput(q),
 		b.answers(id, q),
 		whatAlways(id, asked),
@@ -70,7 +72,8 @@ func (b liveBody) wholeQuestion(id string, q question) g.Node {
 
 // askedBy says who has made the call, when the question was asked, and when it ends by itself, if it does.
 func askedBy(q question, ends string) g.Node {
-	by := "by " + strings.TrimPrefix(clip(q.Asked.Client, 2*maxClient)+", "+q.Asked.Principal, ", ") + ", " + q.Asked.Scope
+	by := "by " + strings.TrimPrefix(clip(q.Asked.Client, 2*maxClient)+", "+q.Asked.Principal, ", ") + ", " +
+		q.Asked.Scope
 	var until g.Node
 	if !q.Until.IsZero() {
 		until = g.Group{g.Text(ends), timestamp(q.Until), g.Text(" if no one answers")}
@@ -112,7 +115,8 @@ func effects(q *mcpserver.Question) g.Node {
 		g.If(len(asked) > 0, h.Ul(h.Class("parts"), g.Group(asked))),
 		g.Map(q.Scripts, func(s guard.Script) g.Node { return script(s, q.Dir) }),
 		g.Iff(len(allowed) > 0, func() g.Node {
-			return h.Details(h.Class("parts"), h.Summary(g.Textf("%d more that rules allow", len(allowed))), h.Ul(g.Group(allowed)))
+			return h.Details(h.Class("parts"), h.Summary(g.Textf("%d more that rules allow", len(allowed))),
+				h.Ul(g.Group(allowed)))
 		}),
 		g.Map(q.Notes, func(note string) g.Node { return meta(text(note)) }),
 	)
@@ -123,7 +127,8 @@ func effect(i guard.Item) g.Node {
 	if i.Diff != "" {
 		changes, whole = numbered(clip(i.Diff, maxField)), i.Diff
 	}
-	return h.Li(verdict(i.Action.String()), after(" ", clip(i.What, maxField)), withNote("rule:", i.Rule), withNote("from", from(i.Source)),
+	return h.Li(verdict(i.Action.String()), after(" ", clip(i.What, maxField)), withNote("rule:", i.Rule),
+		withNote("from", from(i.Source)),
 		g.If(len(changes) > 0, h.Pre(h.Class("diff"), rows(changes))), cutNote(i.What), cutNote(whole))
 }
 
@@ -135,7 +140,8 @@ func script(s guard.Script, dir string) g.Node {
 	if s.Text == "" {
 		return h.P(h.Class("parts"), g.Text("Runs "), head)
 	}
-	return h.Details(h.Class("parts"), g.If(strings.Count(s.Text, "\n") <= openScript, g.Attr("open")), h.Summary(g.Text("Runs "), head),
+	return h.Details(h.Class("parts"), g.If(strings.Count(s.Text, "\n") <= openScript, g.Attr("open")),
+		h.Summary(g.Text("Runs "), head),
 		h.Pre(h.Class("diff"), rows(plain("", s.Text))),
 		g.If(s.Cut > 0, h.P(h.Class("note warn"), g.Textf("%d more bytes are not shown.", s.Cut))))
 }
@@ -165,7 +171,8 @@ func wholeInput(q question) g.Node {
 		return argument(text(f.Name), rows(f.Lines),
 			g.If(f.Cut > 0, h.P(h.Class("note warn"), g.Textf("%d more characters are not shown.", f.Cut))))
 	})
-	return h.Details(h.Class("parts"), g.If(len(q.Asked.Items) == 0, g.Attr("open")), h.Summary(g.Text("The whole input, as it came")), inputs)
+	return h.Details(h.Class("parts"), g.If(len(q.Asked.Items) == 0, g.Attr("open")),
+		h.Summary(g.Text("The whole input, as it came")), inputs)
 }
 
 func argument(name, value, note g.Node) g.Node {
@@ -191,7 +198,8 @@ func (b liveBody) answers(id string, q question) g.Node {
 		),
 		post(b.answerAt(), b.Token, h.Class("deny"), number, hidden("decision", mcpserver.DenyIt),
 			h.Label(h.For(id+"-reason"), h.Class("unseen"), g.Text("What the agent should know or do instead")),
-			h.Input(h.ID(id+"-reason"), h.Name("reason"), h.Placeholder("What to do instead (optional)"), h.AutoComplete("off"), h.MaxLength("2000")),
+			h.Input(h.ID(id+"-reason"), h.Name("reason"), h.Placeholder("What to do instead (optional)"),
+				h.AutoComplete("off"), h.MaxLength("2000")),
 			button("danger", "Deny", closed),
 		),
 	)
@@ -221,6 +229,7 @@ func (b approvalBody) show(layout) g.Node {
 	return g.Group{
 		h.P(h.Class("crumb"), h.A(h.Href("/"), g.Text("Live")), g.Text(" / question")),
 		h.H1(h.Class("unseen"), g.Text("Question")),
-		section("questions", g.Text("Waiting for you"), "questions", b.live.warning(), b.live.questions(), h.Data("query", url.Values{"id": {b.ID}}.Encode())),
+		section("questions", g.Text("Waiting for you"), "questions", b.live.warning(), b.live.questions(),
+			h.Data("query", url.Values{"id": {b.ID}}.Encode())),
 	}
 }

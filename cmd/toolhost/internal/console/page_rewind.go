@@ -11,7 +11,8 @@ import (
 
 func (b rewindBody) show(f layout) g.Node {
 	name := historyBody{short: b.short}.what(b.Call)
-	crumb := h.P(h.Class("crumb"), h.A(h.Href("/history"), g.Text("History")), g.Text(" / "), h.A(h.Href(address("history", b.Call.ID)), text(b.Call.ID)), g.Text(" / rewind"))
+	crumb := h.P(h.Class("crumb"), h.A(h.Href("/history"), g.Text("History")), g.Text(" / "),
+		h.A(h.Href(address("history", b.Call.ID)), text(b.Call.ID)), g.Text(" / rewind"))
 	if b.Done {
 		return g.Group{crumb,
 			h.H1(g.Text("Rewound to before "), code(name)),
@@ -29,8 +30,10 @@ func (b rewindBody) show(f layout) g.Node {
 		b.files("Left as they are", b.Left),
 		b.files("Would be restored", b.Restored),
 		g.If(len(b.Diff) > 0, g.Group{h.H2(g.Text("The diff")), scroller("result tall", "The diff of the rewind", b.Diff)}),
-		g.If(len(b.LeftDiff) > 0, g.Group{h.H2(g.Text("What force would change as well")), scroller("result tall", "The diff of the conflicts", b.LeftDiff)}),
-		g.If(b.Cut, meta(g.Text("The rest of the diff is not shown: use "), code("toolhost rewind "+b.Call.ID+" --dry-run"), g.Text("."))),
+		g.If(len(b.LeftDiff) > 0, g.Group{h.H2(g.Text("What force would change as well")),
+			scroller("result tall", "The diff of the conflicts", b.LeftDiff)}),
+		g.If(b.Cut, meta(g.Text("The rest of the diff is not shown: use "),
+			code("toolhost rewind "+b.Call.ID+" --dry-run"), g.Text("."))),
 	}
 }
 
@@ -52,7 +55,8 @@ func (b rewindBody) form(token string) g.Node {
 		return h.P(h.Class("note"), g.Text("There is nothing to rewind."))
 	}
 	form := func(children ...g.Node) g.Node {
-		return post(address("history", b.Call.ID, "rewind"), token, plainForm(), h.Class("undo"), hidden("plan", b.Plan), g.Group(children))
+		return post(address("history", b.Call.ID, "rewind"), token, plainForm(), h.Class("undo"),
+			hidden("plan", b.Plan), g.Group(children))
 	}
 	return g.Group{
 		g.If(b.Refused == "" && len(b.Restored) > 0, form(button("main", "Rewind "+plural(len(b.Restored), "file")), undoable())),
@@ -66,7 +70,8 @@ func (b rewindBody) undo(token string) g.Node {
 	return g.Group{
 		g.If(b.Refused != "", h.P(h.Class("note bad"), text(b.Refused))),
 		g.If(len(b.IDs) > 0, post("/history/undo", token, plainForm(), h.Class("undo"),
-			g.Map(b.IDs, func(id string) g.Node { return hidden("id", id) }), button("main", "Undo this rewind"), undoable())),
+			g.Map(b.IDs, func(id string) g.Node { return hidden("id", id) }),
+			button("main", "Undo this rewind"), undoable())),
 	}
 }
 

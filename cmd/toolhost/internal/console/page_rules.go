@@ -19,7 +19,8 @@ func (b rulesBody) show(f layout) g.Node {
 		g.Map(b.Broken, func(why string) g.Node {
 			return h.P(h.Class("note bad"), h.Strong(g.Text("Every call is refused:")), text(" "+why))
 		}),
-		g.If(f.Closed != "", h.P(h.Class("note warn"), h.Strong(g.Text("Nothing can be approved on these pages:")), text(" "+f.Closed+"."))),
+		g.If(f.Closed != "", h.P(h.Class("note warn"), h.Strong(g.Text("Nothing can be approved on these pages:")),
+			text(" "+f.Closed+"."))),
 		h.Section(h.Aria("labelledby", "h-explain"), h.Class("panel"),
 			h.H2(h.ID("h-explain"), g.Text("What would the rules say?")),
 			b.ask(f.Token),
@@ -34,10 +35,12 @@ func (b rulesBody) show(f layout) g.Node {
 func (b rulesBody) ask(token string) g.Node {
 	return post("/rules", token, plainForm(),
 		h.Div(h.Class("pair"),
-			h.Div(h.Label(h.For("tool"), g.Text("Tool")), h.Select(h.ID("tool"), h.Name("tool"), tools(b.Tools, b.Asked.Tool))),
+			h.Div(h.Label(h.For("tool"), g.Text("Tool")),
+				h.Select(h.ID("tool"), h.Name("tool"), tools(b.Tools, b.Asked.Tool))),
 			h.Div(h.Class("wide"), h.Label(h.For("input"), g.Text("Input")),
 				h.Textarea(h.ID("input"), h.Name("input"), h.Rows("3"), noSpellcheck(),
-					h.Placeholder("git push origin main – or the whole input as JSON"), h.Required(), g.Text(b.Asked.Input)),
+					h.Placeholder("git push origin main – or the whole input as JSON"), h.Required(),
+					g.Text(b.Asked.Input)),
 			),
 		),
 		button("main", "Explain"), g.Text(" "), h.Span(h.Class("meta"), g.Text("Nothing is run.")),
@@ -54,11 +57,13 @@ func explained(v *guard.Verdict) g.Node {
 		return nil
 	}
 	parts := g.Map(v.Parts, func(p guard.Part) g.Node {
-		return h.Li(verdict(p.Action.String()), after(" ", p.What), withNote("by", p.Rule), withNote("from", from(p.Source)))
+		return h.Li(verdict(p.Action.String()), after(" ", p.What), withNote("by", p.Rule),
+			withNote("from", from(p.Source)))
 	})
 	return h.Div(h.Class("explained"), h.Role("status"),
 		h.P(verdict(v.Action.String()), after(" by ", v.Rule), after(" from ", from(v.Source))),
-		g.If(v.Reason != "", h.P(text(v.Reason))), g.If(v.Remedy != "", meta(text(v.Remedy))), g.If(v.Person != "", meta(text("To allow it: "+v.Person))),
+		g.If(v.Reason != "", h.P(text(v.Reason))), g.If(v.Remedy != "", meta(text(v.Remedy))),
+		g.If(v.Person != "", meta(text("To allow it: "+v.Person))),
 		g.If(len(parts) > 0, h.Ul(h.Class("parts"), parts)),
 	)
 }
@@ -116,7 +121,8 @@ func (l ruleList) show(f layout) g.Node {
 	return h.Section(
 		h.H3(verdict(l.Name), g.Text(" "), h.Small(g.Text(l.About))),
 		h.Ul(h.Class("list"), g.Map(l.Entries, func(e settings.Entry) g.Node {
-			return h.Li(h.Class("item rule-item"), h.Code(h.Class("what"), text(e.Text)), meta(text(e.Kind.String()+" · "+e.Where())), l.editRule(e, f))
+			return h.Li(h.Class("item rule-item"), h.Code(h.Class("what"), text(e.Text)),
+				meta(text(e.Kind.String()+" · "+e.Where())), l.editRule(e, f))
 		})),
 	)
 }

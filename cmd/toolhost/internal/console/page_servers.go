@@ -12,7 +12,8 @@ import (
 func (b serversBody) show(f layout) g.Node {
 	return g.Group{
 		h.H1(g.Text("Servers")),
-		g.If(f.Closed != "", h.P(h.Class("note warn"), h.Strong(g.Text("Nothing can be accepted on these pages:")), text(" "+f.Closed+"."))),
+		g.If(f.Closed != "", h.P(h.Class("note warn"), h.Strong(g.Text("Nothing can be accepted on these pages:")),
+			text(" "+f.Closed+"."))),
 		g.Map(b.Servers, func(s serverView) g.Node { return s.show(f) }),
 	}
 }
@@ -31,7 +32,8 @@ func (v serverView) show(f layout) g.Node {
 		facts = append(facts, s.Login)
 	}
 	return h.Section(h.Class("panel"), h.Aria("labelledby", id),
-		h.H2(h.ID(id), h.A(h.Href(path), text(s.Name)), g.Text(" "), h.Span(h.Class("state"+stateClasses[s.State]), text(s.State))),
+		h.H2(h.ID(id), h.A(h.Href(path), text(s.Name)), g.Text(" "),
+			h.Span(h.Class("state"+stateClasses[s.State]), text(s.State))),
 		g.If(s.Purpose != "", h.P(text(s.Purpose))),
 		meta(text(strings.Join(facts, " · "))),
 		g.If(s.Reason != "", h.Pre(h.Class("note bad"), text(s.Reason))),
@@ -40,7 +42,8 @@ func (v serverView) show(f layout) g.Node {
 		g.If(len(v.Changes) > 0, g.Group{
 			h.H3(g.Text("Withheld until you accept it")),
 			g.Map(v.Changes, serverChange.show),
-			post(path+"/accept", f.Token, plainForm(), hidden("seen", v.Seen), button("main", "Accept all of it", g.If(f.Closed != "", h.Disabled()))),
+			post(path+"/accept", f.Token, plainForm(), hidden("seen", v.Seen),
+				button("main", "Accept all of it", g.If(f.Closed != "", h.Disabled()))),
 		}),
 		h.Details(h.Summary(g.Textf("%d tools", s.Tools), h.Span(h.Class("unseen"), text(" of "+s.Name))), h.Ul(h.Class("parts"), g.Map(v.Offered, func(d *builtin.Def) g.Node {
 			doc, _, _ := strings.Cut(d.Doc, "\n")
@@ -56,7 +59,8 @@ func (c serverChange) show() g.Node {
 		what, lines = "changed since ", append(plain("del", c.Was), lines...)
 	}
 	return h.Div(h.Class("field"),
-		h.P(code(c.Name), g.Text(" "+what), timestamp(c.Since), g.If(len(c.Copies) > 0, text(", looks like "+strings.Join(c.Copies, ", ")))),
+		h.P(code(c.Name), g.Text(" "+what), timestamp(c.Since),
+			g.If(len(c.Copies) > 0, text(", looks like "+strings.Join(c.Copies, ", ")))),
 		scroller("result", "The definition of "+c.Name, lines),
 	)
 }

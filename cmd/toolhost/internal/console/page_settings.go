@@ -51,7 +51,8 @@ func (s settingsPages) show(w http.ResponseWriter, v pageRequest) {
 func (b settingsBody) show(f layout) g.Node {
 	return g.Group{
 		h.H1(g.Text("Settings")),
-		meta(g.Text("Settings are files. This page shows them; "), h.A(h.Href("/rules"), g.Text("Rules")), g.Text(" changes those of your own that allow, ask and deny.")),
+		meta(g.Text("Settings are files. This page shows them; "), h.A(h.Href("/rules"), g.Text("Rules")),
+			g.Text(" changes those of your own that allow, ask and deny.")),
 		h.H2(g.Text("Away from the desk")),
 		b.Away.show(f),
 		h.H2(g.Text("Set by a file or a flag")),
@@ -67,7 +68,8 @@ func (b settingsBody) values() g.Node {
 		return nothing("settings", "None but rules: all are at their defaults. Your own file is ~/.config/toolhost/toolhost.json; toolhost schema prints what it may hold.")
 	}
 	return g.Map(b.Values, func(v settings.Value) g.Node {
-		return h.Li(h.Class("item"), code(v.Name), after(" = ", shownValue(v)), meta(text(v.Kind.String()+" · "+v.Where())))
+		return h.Li(h.Class("item"), code(v.Name), after(" = ", shownValue(v)),
+			meta(text(v.Kind.String()+" · "+v.Where())))
 	})
 }
 
@@ -91,11 +93,15 @@ func (a awayState) show(f layout) g.Node {
 	case a.Wrong != "":
 		return h.P(h.Class("note warn"), h.Strong(g.Text("Questions are not announced:")), text(" "+a.Wrong+"."))
 	case a.Origin == "":
-		return meta(g.Text("Questions wait on this page only. With "), code("approvals.notify"), g.Text(" a chat or a phone gets their first line, and a link to each."))
+		return meta(g.Text("Questions wait on this page only. With "), code("approvals.notify"),
+			g.Text(" a chat or a phone gets their first line, and a link to each."))
 	}
 	return g.Group{
-		h.P(g.Text("Questions are announced, with links to "), code(a.Origin), g.Text(". A new browser asks once for this code:")),
+		h.P(g.Text("Questions are announced, with links to "), code(a.Origin),
+			g.Text(". A new browser asks once for this code:")),
 		h.Pre(h.Class("shell"), code(a.Code)),
-		meta(g.Text("Type it only at "), code(a.Origin), g.Text(". For a new code, and to sign out all browsers, delete "), code(secretName), g.Text(" in the state directory and restart the host.")),
+		meta(g.Text("Type it only at "), code(a.Origin),
+			g.Text(". For a new code, and to sign out all browsers, delete "), code(secretName),
+			g.Text(" in the state directory and restart the host.")),
 	}
 }

@@ -64,7 +64,8 @@ func render(w http.ResponseWriter, status int, page g.Node) {
 }
 
 // tell responds to a form: the script of a page gets only the text; without script the page shows it.
-func (s *website) tell(w http.ResponseWriter, v pageRequest, text string, err error, page func(said string, failed bool, status int)) {
+func (s *website) tell(w http.ResponseWriter, v pageRequest, text string, err error, page func(said string, failed bool,
+	status int)) {
 	status := http.StatusOK
 	if err != nil {
 		status, text = http.StatusConflict, sentence(err.Error())

@@ -32,13 +32,15 @@ func TestUndoOnThePage(t *testing.T) {
 	if status != http.StatusConflict || !strings.Contains(page, "all the same") || strings.Contains(page, "--force") {
 		t.Errorf("undoing below a later change: %d\n%s", status, page)
 	}
-	if status, page = s.sent(t, undo, url.Values{"force": {"1"}}); status != http.StatusOK || !strings.Contains(page, "Undone") {
+	if status, page = s.sent(t, undo, url.Values{"force": {"1"}}); status != http.StatusOK ||
+		!strings.Contains(page, "Undone") {
 		t.Errorf("undoing all the same: %d\n%s", status, page)
 	}
 	if got, err := os.ReadFile(path); string(got) != "one\n" {
 		t.Errorf("the file holds %q, %v", got, err)
 	}
-	if status, page := s.sent(t, undo, url.Values{}); status != http.StatusConflict || !strings.Contains(page, "has been undone") {
+	if status, page := s.sent(t, undo, url.Values{}); status != http.StatusConflict ||
+		!strings.Contains(page, "has been undone") {
 		t.Errorf("undoing twice: %d\n%s", status, page)
 	}
 	if status, _ := s.sent(t, "/history/zzzzzzzzzzzz/undo", url.Values{}); status != http.StatusNotFound {
@@ -55,7 +57,8 @@ func TestHistoryIsThisHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := other.Call(context.Background(), other.AdmitNamed(""), mcpserver.Request{Tool: "Write", Args: []byte(`{"file_path":"theirs.txt","content":"x"}`)})
+	r := other.Call(context.Background(), other.AdmitNamed(""),
+		mcpserver.Request{Tool: "Write", Args: []byte(`{"file_path":"theirs.txt","content":"x"}`)})
 	if err := other.Close(); err != nil || r.IsError {
 		t.Fatal(err, r.Text)
 	}
@@ -80,7 +83,8 @@ func TestUndoOfSeveral(t *testing.T) {
 		t.Fatalf("there are %d changes, %v", len(changes), err)
 	}
 	status, page := s.sent(t, "/history/undo", url.Values{"id": {changes[1].ID, changes[2].ID}})
-	if status != http.StatusConflict || !strings.Contains(page, "b.txt.") || !strings.Contains(page, "a.txt was left as it is") {
+	if status != http.StatusConflict || !strings.Contains(page, "b.txt.") ||
+		!strings.Contains(page, "a.txt was left as it is") {
 		t.Errorf("undoing two, one of which was changed since: %d\n%s", status, page)
 	}
 	for name, there := range map[string]bool{"a.txt": true, "b.txt": false, "c.txt": true} {
@@ -88,7 +92,8 @@ func TestUndoOfSeveral(t *testing.T) {
 			t.Errorf("%s is there: %v, want %v", name, err == nil, there)
 		}
 	}
-	if status, page := s.sent(t, "/history/undo", url.Values{}); status != http.StatusConflict || !strings.Contains(page, "Choose the changes") {
+	if status, page := s.sent(t, "/history/undo", url.Values{}); status != http.StatusConflict ||
+		!strings.Contains(page, "Choose the changes") {
 		t.Errorf("undoing none: %d\n%s", status, page)
 	}
 }
@@ -103,7 +108,8 @@ func TestExplainOnThePage(t *testing.T) {
 		{"no such tool", "Nothing", "x", "no such tool"},
 	}
 	for _, tt := range tests {
-		if _, page := s.sent(t, "/rules", url.Values{"tool": {tt.tool}, "input": {tt.input}}); !strings.Contains(page, tt.want) {
+		if _, page := s.sent(t, "/rules", url.Values{"tool": {tt.tool}, "input": {tt.input}}); !strings.Contains(page,
+			tt.want) {
 			t.Errorf("%s: the page does not hold %q:\n%s", tt.name, tt.want, page)
 		}
 	}

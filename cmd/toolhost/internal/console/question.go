@@ -85,7 +85,8 @@ func (c *Console) add(ctx context.Context, asked mcpserver.OperatorQuestion) (*q
 		return nil, err
 	}
 	c.lastQuestion++
-	q := &question{ID: c.lastQuestion, Asked: asked, Since: time.Now(), Input: input, Form: newForm(asked.Form), reply: make(chan mcpserver.Answer, 1)}
+	q := &question{ID: c.lastQuestion, Asked: asked, Since: time.Now(), Input: input, Form: newForm(asked.Form),
+		reply: make(chan mcpserver.Answer, 1)}
 	q.Until, _ = ctx.Deadline()
 	c.waiting = append(c.waiting, q)
 	c.notifyAsked()

@@ -22,7 +22,8 @@ func ask(ctx context.Context, c *Console, always ...string) <-chan mcpserver.Ans
 func askFor(ctx context.Context, c *Console, principal string, always ...string) <-chan mcpserver.Answer {
 	got := make(chan mcpserver.Answer, 1)
 	go func() {
-		got <- c.Ask(ctx, mcpserver.OperatorQuestion{Principal: principal, Tool: "Bash", Question: &mcpserver.Question{Always: always}})
+		got <- c.Ask(ctx, mcpserver.OperatorQuestion{Principal: principal, Tool: "Bash",
+			Question: &mcpserver.Question{Always: always}})
 	}()
 	synctest.Wait()
 	return got
@@ -93,7 +94,8 @@ func TestQuestionsEnd(t *testing.T) {
 				if got := <-ask(ctx, c); got != (mcpserver.Answer{}) {
 					t.Errorf("got %+v, want a refusal", got)
 				}
-				if _, err := c.answer(1, mcpserver.AllowOnce, ""); err == nil || !strings.Contains(err.Error(), tt.says) {
+				if _, err := c.answer(1, mcpserver.AllowOnce, ""); err == nil ||
+					!strings.Contains(err.Error(), tt.says) {
 					t.Errorf("a late answer: %v, want %q", err, tt.says)
 				}
 				if waiting, settled := c.questions(""); len(waiting) != 0 || len(settled) != 1 {
@@ -136,7 +138,8 @@ func TestQuestionsAreBounded(t *testing.T) {
 		for range MaxWaiting * 3 / 4 {
 			askFor(ctx, c, "greedy")
 		}
-		if got := <-askFor(ctx, c, "greedy"); got.Decision != "" || !strings.Contains(got.Reason, fmt.Sprint(MaxWaiting*3/4)+" questions of this caller") {
+		if got := <-askFor(ctx, c, "greedy"); got.Decision != "" ||
+			!strings.Contains(got.Reason, fmt.Sprint(MaxWaiting*3/4)+" questions of this caller") {
 			t.Errorf("one more of who has three quarters: %+v", got)
 		}
 		for n := range MaxWaiting / 4 {

@@ -174,13 +174,15 @@ func (s historyPages) rewind(w http.ResponseWriter, v pageRequest) {
 	}
 	b := rewindBody{Call: plan.Call, Done: true, short: s.short}
 	ctx := context.WithoutCancel(v.Context()) // closing the browser must not stop it halfway
-	if err := s.rewinds(ctx, &b, builtin.UndoSelection{Force: v.PostFormValue("force") != ""}); err != nil && len(b.Restored) == 0 {
+	if err := s.rewinds(ctx, &b, builtin.UndoSelection{Force: v.PostFormValue("force") != ""}); err != nil &&
+		len(b.Restored) == 0 {
 		s.rewindWith(w, v, sentence(err.Error()))
 		return
 	} else if err != nil {
 		b.Refused = sentence(err.Error())
 	}
-	f := layout{Page: "rewind", Title: "Rewound", Body: b, Said: fmt.Sprintf("Rewound: %s restored, %d left as they are.", plural(len(b.Restored), "file"), len(b.Left))}
+	f := layout{Page: "rewind", Title: "Rewound", Body: b,
+		Said: fmt.Sprintf("Rewound: %s restored, %d left as they are.", plural(len(b.Restored), "file"), len(b.Left))}
 	status := http.StatusOK
 	if f.Failed = len(b.Left) > 0 || b.Refused != ""; f.Failed {
 		status = http.StatusConflict

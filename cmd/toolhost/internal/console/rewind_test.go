@@ -61,7 +61,8 @@ func (s *served) planOf(t *testing.T, rewind string) (plan, page string) {
 func TestRewindOnThePage(t *testing.T) {
 	s := serve(t, map[string]string{"a.txt": "one\n"})
 	rewind := s.changes(t)
-	if _, page := s.get(t, "/history"); !strings.Contains(page, "30 days, 64 MiB a file; of commands the first 200000 files of a workspace") {
+	if _, page := s.get(t, "/history"); !strings.Contains(page,
+		"30 days, 64 MiB a file; of commands the first 200000 files of a workspace") {
 		t.Errorf("the history does not say its bounds:\n%s", page)
 	}
 	plan, page := s.planOf(t, rewind)
@@ -72,7 +73,8 @@ func TestRewindOnThePage(t *testing.T) {
 	}
 	left := map[string]string{"a.txt": "three\n", "new/b.txt": "new\n"}
 	s.holds(t, left)
-	if status, page := s.sent(t, rewind, url.Values{}); status != http.StatusConflict || !strings.Contains(page, "Nothing was done") {
+	if status, page := s.sent(t, rewind, url.Values{}); status != http.StatusConflict ||
+		!strings.Contains(page, "Nothing was done") {
 		t.Errorf("a rewind without a preview: %d\n%s", status, page)
 	}
 	if status, _ := s.post(t, rewind, url.Values{"plan": {plan}}); status != http.StatusForbidden {
@@ -102,17 +104,20 @@ func TestRewindOfConflicts(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.root, "a.txt"), []byte("mine\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if status, page := s.sent(t, rewind, url.Values{"plan": {old}}); status != http.StatusConflict || !strings.Contains(page, "has changed since you looked") {
+	if status, page := s.sent(t, rewind, url.Values{"plan": {old}}); status != http.StatusConflict ||
+		!strings.Contains(page, "has changed since you looked") {
 		t.Errorf("a rewind by an old preview: %d\n%s", status, page)
 	}
 	s.holds(t, map[string]string{"a.txt": "mine\n", "new/b.txt": "new\n"})
 	plan, page := s.planOf(t, rewind)
-	for _, want := range []string{"outside the history", "What force would change as well", "-mine\n", "Rewind 1 file", "Rewind all the same"} {
+	for _, want := range []string{"outside the history", "What force would change as well", "-mine\n", "Rewind 1 file",
+		"Rewind all the same"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the preview lacks %q:\n%s", want, page)
 		}
 	}
-	if status, page := s.sent(t, rewind, url.Values{"plan": {plan}}); status != http.StatusConflict || !strings.Contains(page, "1 left as they are") {
+	if status, page := s.sent(t, rewind, url.Values{"plan": {plan}}); status != http.StatusConflict ||
+		!strings.Contains(page, "1 left as they are") {
 		t.Errorf("a rewind with a conflict: %d\n%s", status, page)
 	}
 	s.holds(t, map[string]string{"a.txt": "mine\n", "new/b.txt": ""})
@@ -140,11 +145,13 @@ func TestRewindWhileTasksRun(t *testing.T) {
 			t.Errorf("the preview lacks %q:\n%s", want, page)
 		}
 	}
-	if status, page := s.sent(t, rewind, url.Values{"plan": {plan}}); status != http.StatusConflict || !strings.Contains(page, "still runs") {
+	if status, page := s.sent(t, rewind, url.Values{"plan": {plan}}); status != http.StatusConflict ||
+		!strings.Contains(page, "still runs") {
 		t.Errorf("a rewind while a command runs: %d\n%s", status, page)
 	}
 	s.holds(t, map[string]string{"a.txt": "three\n"})
-	if _, page := s.get(t, "/history"); strings.Count(page, `class="item change"`) != 4 || !strings.Contains(page, "2 created") || !strings.Contains(page, "c.txt, d.txt") {
+	if _, page := s.get(t, "/history"); strings.Count(page, `class="item change"`) != 4 ||
+		!strings.Contains(page, "2 created") || !strings.Contains(page, "c.txt, d.txt") {
 		t.Errorf("the timeline:\n%s", page)
 	}
 	if err := os.WriteFile(filepath.Join(s.root, "go"), nil, 0o644); err != nil {

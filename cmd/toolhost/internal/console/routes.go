@@ -91,14 +91,16 @@ func (s *website) checked(next http.Handler) http.Handler {
 			w.Header().Set(name, value)
 		}
 		if !isLoopbackHost(r.Host) {
-			http.Error(w, fmt.Sprintf("The console is not addressed as %q.", mcpserver.Sanitize(r.Host)), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("The console is not addressed as %q.", mcpserver.Sanitize(r.Host)),
+				http.StatusMisdirectedRequest)
 			return
 		}
 		if err := s.cross.Check(r); err != nil {
 			http.Error(w, "Another site's page asked for this: refused.", http.StatusForbidden)
 			return
 		}
-		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" && r.URL.Path != "/enter" {
+		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" &&
+			r.URL.Path != "/enter" {
 			http.Error(w, "Another site's page asked for this: refused.", http.StatusForbidden)
 			return
 		}
@@ -139,7 +141,8 @@ func checkToken(p page) page {
 		if err := v.ParseForm(); err != nil {
 			var long *http.MaxBytesError
 			if errors.As(err, &long) {
-				http.Error(w, fmt.Sprintf("The form holds more than %d bytes.", maxForm), http.StatusRequestEntityTooLarge)
+				http.Error(w, fmt.Sprintf("The form holds more than %d bytes.", maxForm),
+					http.StatusRequestEntityTooLarge)
 				return
 			}
 			http.Error(w, "The form cannot be read.", http.StatusBadRequest)
@@ -147,7 +150,8 @@ func checkToken(p page) page {
 		}
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the action may take long
 		if !v.session.hasToken(v.Request) {
-			http.Error(w, "This form is not from a page of this session: nothing was done. Load the page anew.", http.StatusForbidden)
+			http.Error(w, "This form is not from a page of this session: nothing was done. Load the page anew.",
+				http.StatusForbidden)
 			return
 		}
 		p(w, v)

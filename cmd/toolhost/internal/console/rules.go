@@ -47,7 +47,8 @@ func (s rulesPages) show(w http.ResponseWriter, v pageRequest) {
 func (s rulesPages) showWith(w http.ResponseWriter, v pageRequest, status int, said string, failed bool) {
 	set := s.operator.Settings()
 	body := rulesBody{
-		Mode: set.DefaultMode, ModeFrom: set.DefaultModeFrom.Where(), Tools: s.host.Tools(mcpserver.Local()), Warnings: s.operator.RuleWarnings(),
+		Mode: set.DefaultMode, ModeFrom: set.DefaultModeFrom.Where(), Tools: s.host.Tools(mcpserver.Local()),
+		Warnings: s.operator.RuleWarnings(),
 		Lists: []ruleList{
 			{"deny", "refused, whatever else allows it", set.Deny},
 			{"ask", "a person must agree each time", set.Ask},
@@ -111,7 +112,8 @@ func (s rulesPages) changed(v pageRequest) (said string, err error) {
 			return said, nil
 		}
 	}
-	lists := map[string][]settings.Entry{"allow": s.operator.Settings().Allow, "ask": s.operator.Settings().Ask, "deny": s.operator.Settings().Deny}
+	lists := map[string][]settings.Entry{"allow": s.operator.Settings().Allow, "ask": s.operator.Settings().Ask,
+		"deny": s.operator.Settings().Deny}
 	i := slices.IndexFunc(lists[name], func(e settings.Entry) bool { return e.Text == old && editable(e) })
 	if i < 0 {
 		return "", fmt.Errorf("%s is not in your own list of %s rules any more. %s", old, name, said)

@@ -68,12 +68,14 @@ type Server struct {
 func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Server, error) {
 	operator := host.Operator()
 	s := &Server{log: cfg.Log, website: &website{
-		console: c, host: host, operator: operator, cross: http.NewCrossOriginProtection(), kind: cfg.Kind, roots: realPaths(operator.Roots()),
+		console: c, host: host, operator: operator, cross: http.NewCrossOriginProtection(), kind: cfg.Kind,
+		roots: realPaths(operator.Roots()),
 	}}
 	s.short = shortener(s.roots[0])
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // crypto/rand never fails
-	inst := Instance{ID: hex.EncodeToString(id), PID: os.Getpid(), Kind: cfg.Kind, Roots: operator.Roots(), Began: time.Now()}
+	inst := Instance{ID: hex.EncodeToString(id), PID: os.Getpid(), Kind: cfg.Kind, Roots: operator.Roots(),
+		Began: time.Now()}
 	rec, err := openInstanceFile(cfg.StateDir, inst)
 	if err != nil {
 		return nil, fmt.Errorf("the console cannot be opened from the state directory: %w", err)
@@ -214,7 +216,8 @@ func AnyLoopback() string {
 // loopbackOnly returns an error for an address that other machines can reach.
 func loopbackOnly(address string) error {
 	if name, _, err := net.SplitHostPort(address); err != nil || !isLoopback(name) {
-		return listen.Usage("%q is not a loopback address such as 127.0.0.1:0, and others must not reach the console", address)
+		return listen.Usage("%q is not a loopback address such as 127.0.0.1:0, and others must not reach the console",
+			address)
 	}
 	return nil
 }

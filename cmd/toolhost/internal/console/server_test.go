@@ -34,13 +34,15 @@ type served struct {
 func serve(t *testing.T, files map[string]string, change ...func(*mcpserver.Config)) *served {
 	t.Helper()
 	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"), "USERPROFILE": home} {
+	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"),
+		"USERPROFILE": home} {
 		t.Setenv(name, value)
 	}
 	s := &served{console: New(true), root: t.TempDir()}
 	for name, content := range files {
 		path := filepath.Join(s.root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(content), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,7 +124,8 @@ func (s *served) sent(t *testing.T, path string, form url.Values) (status int, b
 }
 
 func (s *served) call(tool, args string) mcpserver.Reply {
-	return s.host.Call(context.Background(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: tool, Args: []byte(args)})
+	return s.host.Call(context.Background(), s.host.AdmitNamed("test"),
+		mcpserver.Request{Tool: tool, Args: []byte(args)})
 }
 
 func quoted(s string) string {
@@ -159,7 +162,8 @@ func TestHostileText(t *testing.T) {
 		t.Fatalf("there is no change: %v", err)
 	}
 	pages := map[string]string{}
-	for _, path := range []string{"/", "/part/questions", "/part/calls", "/history", "/history/" + changes[0].ID, "/history/" + url.PathEscape(evil), "/rules", "/audit"} {
+	for _, path := range []string{"/", "/part/questions", "/part/calls", "/history", "/history/" + changes[0].ID,
+		"/history/" + url.PathEscape(evil), "/rules", "/audit"} {
 		_, pages[path] = s.get(t, path)
 	}
 	_, pages["explained"] = s.sent(t, "/rules", url.Values{"tool": {"Bash"}, "input": {evil}})
@@ -200,7 +204,8 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", path, name, got, value)
 			}
 		}
-		if policy := resp.Header.Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") {
+		if policy := resp.Header.Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") ||
+			!strings.Contains(policy, "frame-ancestors 'none'") {
 			t.Errorf("%s: the policy is %q", path, policy)
 		}
 	}

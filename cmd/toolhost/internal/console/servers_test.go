@@ -55,7 +55,8 @@ func TestServersOnThePage(t *testing.T) {
 	var doc atomic.Value
 	doc.Store("Says it.")
 	file := filepath.Join(t.TempDir(), "servers.json")
-	if err := os.WriteFile(file, []byte(`{"mcpServers":{"wiki":{"url":"`+fakeServer(t, &doc)+`"},"other":{"type":"sse","url":"http://x"}}}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"mcpServers":{"wiki":{"url":"`+fakeServer(t, &doc)+
+		`"},"other":{"type":"sse","url":"http://x"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, nil, func(c *mcpserver.Config) {
@@ -79,7 +80,8 @@ func TestServersOnThePage(t *testing.T) {
 		return page
 	}
 	page("/", []string{`href="/servers"`}, nil)
-	page("/servers", []string{"Keeps the wiki.", "mcp__wiki__say", "Says it.", "1 tools", "refused", "sse"}, []string{"Withheld", "/servers/other/restart"})
+	page("/servers", []string{"Keeps the wiki.", "mcp__wiki__say", "Says it.", "1 tools", "refused", "sse"},
+		[]string{"Withheld", "/servers/other/restart"})
 	page("/servers/wiki", []string{"Keeps the wiki."}, []string{"sse"})
 	page("/servers/none", []string{"no such server"}, nil)
 
@@ -91,10 +93,13 @@ func TestServersOnThePage(t *testing.T) {
 	seen := func(page string) url.Values {
 		return url.Values{"seen": {regexp.MustCompile(`name="seen" value="(\w+)"`).FindStringSubmatch(page)[1]}}
 	}
-	if status, page := s.sent(t, "/servers/wiki/accept", seen(first)); status != http.StatusConflict || !strings.Contains(page, "has changed since the page was loaded") {
+	if status, page := s.sent(t, "/servers/wiki/accept", seen(first)); status != http.StatusConflict ||
+		!strings.Contains(page, "has changed since the page was loaded") {
 		t.Errorf("accepting what was not shown: %d\n%s", status, page)
 	}
-	if status, page := s.sent(t, "/servers/wiki/accept", seen(page("/servers/wiki", nil, nil))); status != http.StatusOK || strings.Contains(page, "Withheld") || !strings.Contains(page, "is accepted") {
+	if status, page := s.sent(t, "/servers/wiki/accept",
+		seen(page("/servers/wiki", nil, nil))); status != http.StatusOK || strings.Contains(page, "Withheld") ||
+		!strings.Contains(page, "is accepted") {
 		t.Errorf("accepting: %d\n%s", status, page)
 	}
 	if r := s.call("mcp__wiki__say", `{}`); r.IsError {
@@ -115,12 +120,14 @@ func TestServersWhereNothingCounts(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"mcpServers":{"wiki":{"url":"http://127.0.0.1:1"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, map[string]string{".claude/settings.json": `{"sandbox":{"enabled":false}}`}, func(c *mcpserver.Config) { c.MCPConfig = []string{file} })
+	s := serve(t, map[string]string{".claude/settings.json": `{"sandbox":{"enabled":false}}`},
+		func(c *mcpserver.Config) { c.MCPConfig = []string{file} })
 	if s.operator.MayAnswer() == nil {
 		t.Skip("commands are contained all the same")
 	}
 	for _, what := range []string{"accept", "restart"} {
-		if status, page := s.sent(t, "/servers/wiki/"+what, url.Values{}); status != http.StatusConflict || !strings.Contains(page, "Nothing was done") {
+		if status, page := s.sent(t, "/servers/wiki/"+what, url.Values{}); status != http.StatusConflict ||
+			!strings.Contains(page, "Nothing was done") {
 			t.Errorf("%s: %d\n%s", what, status, page)
 		}
 	}

@@ -137,7 +137,8 @@ const (
 func fields(input json.RawMessage) []field {
 	d := json.NewDecoder(bytes.NewReader(input))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return []field{{Name: "input", Lines: plain("", clip(string(input), maxField)), Cut: max(0, len(input)-maxField)}}
+		return []field{{Name: "input", Lines: plain("", clip(string(input), maxField)),
+			Cut: max(0, len(input)-maxField)}}
 	}
 	var all []field
 	for d.More() {

@@ -10,7 +10,8 @@ import (
 
 func TestDiffLines(t *testing.T) {
 	const text = "- not a diff yet\n\n--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n z\n"
-	want := []line{{"", "- not a diff yet"}, {"", ""}, {"file", "--- a"}, {"file", "+++ a"}, {"hunk", "@@ -1 +1 @@"}, {"del", "-x"}, {"add", "+y"}, {"", " z"}}
+	want := []line{{"", "- not a diff yet"}, {"", ""}, {"file", "--- a"}, {"file", "+++ a"}, {"hunk", "@@ -1 +1 @@"},
+		{"del", "-x"}, {"add", "+y"}, {"", " z"}}
 	if diff := cmp.Diff(want, diffLines(text)); diff != "" {
 		t.Error(diff)
 	}

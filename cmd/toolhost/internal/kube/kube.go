@@ -79,7 +79,8 @@ const MergePatch = http.MethodPatch
 
 // Do makes a request and decodes the answer into out, unless that is nil.
 func (c *Client) Do(ctx context.Context, r Request, out any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, fmt.Errorf("%s did not answer in %s", c.server, answerTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTime,
+		fmt.Errorf("%s did not answer in %s", c.server, answerTime))
 	defer cancel()
 	response, err := c.send(ctx, c.web, r, nil)
 	if err != nil {

@@ -62,7 +62,8 @@ func TestRenew(t *testing.T) {
 				}
 			})
 			token("old")
-			if err := client.Do(t.Context(), Request{Method: http.MethodGet, Path: "/x"}, nil); err != nil || asked != 1 {
+			if err := client.Do(t.Context(), Request{Method: http.MethodGet, Path: "/x"}, nil); err != nil ||
+				asked != 1 {
 				t.Fatalf("%v after %d requests", err, asked)
 			}
 			good, asked = "new", 0
@@ -106,7 +107,8 @@ func TestExecHangs(t *testing.T) {
 			DialContext: func(context.Context, string, string) (net.Conn, error) { return near, nil },
 		}}
 		defer c.plain.CloseIdleConnections()
-		if _, err := c.Exec(t.Context(), "ns", "pod", "", "sh"); err == nil || !strings.Contains(err.Error(), "did not start a command in 15s") {
+		if _, err := c.Exec(t.Context(), "ns", "pod", "", "sh"); err == nil ||
+			!strings.Contains(err.Error(), "did not start a command in 15s") {
 			t.Errorf("the server does not answer: %v", err)
 		}
 	})
@@ -162,7 +164,8 @@ func TestCommand(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			command := &Command{conn: discard{}, r: bufio.NewReader(strings.NewReader(c.in))}
 			err := command.Run(&stdout, &stderr)
-			if stdout.String() != c.stdout || stderr.String() != c.stderr || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			if stdout.String() != c.stdout || stderr.String() != c.stderr || (err == nil) != (c.err == "") ||
+				err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%q, %q, %v", stdout.String(), stderr.String(), err)
 			}
 		})

@@ -150,7 +150,8 @@ func newClient(c cluster, l *login) (*Client, error) {
 		}
 		return t
 	}
-	return &Client{server: strings.TrimSuffix(c.Server, "/"), login: l, web: transport(true), plain: transport(false)}, nil
+	return &Client{server: strings.TrimSuffix(c.Server, "/"), login: l, web: transport(true),
+		plain: transport(false)}, nil
 }
 
 // A login has the credentials of a user and renews them.

@@ -54,7 +54,8 @@ func newLimiter(l net.Listener, most int, plain bool, log *slog.Logger) *limiter
 	if most <= 0 {
 		most = min(maxConnections, max(maxDescriptors()/2, 1))
 	}
-	return &limiter{Listener: l, limit: most, plain: plain, log: log, notice: make(chan struct{}, refusals), perPeer: map[netip.Prefix]int{}, idle: list.New()}
+	return &limiter{Listener: l, limit: most, plain: plain, log: log, notice: make(chan struct{}, refusals),
+		perPeer: map[netip.Prefix]int{}, idle: list.New()}
 }
 
 // Accept waits for the next connection that there is room for.

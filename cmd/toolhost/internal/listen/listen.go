@@ -112,7 +112,8 @@ func (c Config) open() (*Listener, error) {
 		}
 		return l, nil
 	case inherited != nil:
-		return nil, errors.Join(fmt.Errorf("systemd has opened %s for this server and --listen names %s: leave one out", inherited.Addr(), c.Address), inherited.Close())
+		return nil, errors.Join(fmt.Errorf("systemd has opened %s for this server and --listen names %s: leave one out",
+			inherited.Addr(), c.Address), inherited.Close())
 	case isUnix:
 		return openUnix(path, c.Log)
 	}

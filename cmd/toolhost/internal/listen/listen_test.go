@@ -75,7 +75,8 @@ func writePairUntil(t *testing.T, certFile, keyFile string, end time.Time, names
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der},
+		keyFile: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +214,8 @@ func TestTLS(t *testing.T) {
 	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
 	writePair(t, cert, key, "served")
 	l := open(t, Config{Address: "127.0.0.1:0", CertFile: cert, KeyFile: key})
-	web := &http.Server{Handler: http.NotFoundHandler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	web := &http.Server{Handler: http.NotFoundHandler(),
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
 	go web.Serve(l)
 	defer web.Close()
 	if name, err := dial(t, l.Addr().String(), 0); err != nil || name != "served" {
@@ -262,7 +264,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	body, err := io.ReadAll(resp.Body)
-	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || err != nil || int64(len(body)) != resp.ContentLength {
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || err != nil ||
+		int64(len(body)) != resp.ContentLength {
 		t.Errorf("one too many is told %s %q %v", resp.Status, body, err)
 	}
 	third.Close()

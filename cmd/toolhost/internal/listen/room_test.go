@@ -71,7 +71,8 @@ func TestRestingConnectionsGiveWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer late.Close()
-	if resp, err := http.ReadResponse(bufio.NewReader(late), nil); err != nil || resp.StatusCode != http.StatusServiceUnavailable {
+	if resp, err := http.ReadResponse(bufio.NewReader(late), nil); err != nil ||
+		resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("with a request on each connection: %v, %v", resp, err)
 	}
 	close(release)

@@ -40,7 +40,8 @@ func CheckSocketPath(path string) error {
 // process, so that two servers that start at the same time cannot both replace it.
 func openUnix(path string, log *slog.Logger) (*Listener, error) {
 	if path == "" {
-		return nil, Usage("--listen %s: it names no socket: give a path such as unix:/run/user/1000/toolhost/mcp.sock", unixPrefix)
+		return nil, Usage("--listen %s: it names no socket: give a path such as unix:/run/user/1000/toolhost/mcp.sock",
+			unixPrefix)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -53,7 +54,8 @@ func openUnix(path string, log *slog.Logger) (*Listener, error) {
 	if err := ownDirectory(filepath.Dir(path)); err != nil {
 		return fail(err)
 	}
-	lock := flock.New(path+".lock", flock.SetPermissions(socketMode), flock.SetFlag(os.O_CREATE|os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow))
+	lock := flock.New(path+".lock", flock.SetPermissions(socketMode),
+		flock.SetFlag(os.O_CREATE|os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow))
 	// If a server is killed while it starts a process, this process holds the lock and the socket for a moment longer.
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
@@ -66,7 +68,8 @@ func openUnix(path string, log *slog.Logger) (*Listener, error) {
 	if err != nil {
 		return fail(errors.Join(err, lock.Close()))
 	}
-	return &Listener{Listener: &peerCredListener{UnixListener: l, log: log}, Socket: path, closers: []func() error{lock.Close}}, nil
+	return &Listener{Listener: &peerCredListener{UnixListener: l, log: log}, Socket: path,
+		closers: []func() error{lock.Close}}, nil
 }
 
 // bind creates the socket. It replaces one on which no process listens. The caller holds the lock.

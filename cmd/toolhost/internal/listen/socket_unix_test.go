@@ -179,7 +179,8 @@ func TestPipeForCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.checked = time.Time{} // as if time had passed
-	if pair, err := k.certificate(nil); err != nil || pair == nil || pair.Leaf.Subject.CommonName != "first" || !strings.Contains(log.String(), "not a regular file") {
+	if pair, err := k.certificate(nil); err != nil || pair == nil || pair.Leaf.Subject.CommonName != "first" ||
+		!strings.Contains(log.String(), "not a regular file") {
 		t.Errorf("with a pipe: %v, %v; log %s", pair, err, &log)
 	}
 }

@@ -89,7 +89,8 @@ func (k *certReloader) load() (pair tls.Certificate, err error) {
 // validNow returns an error if a certificate is not valid now.
 func validNow(c *x509.Certificate) error {
 	if now := time.Now(); now.Before(c.NotBefore) || now.After(c.NotAfter) {
-		return fmt.Errorf("it is valid from %s to %s", c.NotBefore.Format(time.DateTime), c.NotAfter.Format(time.DateTime))
+		return fmt.Errorf("it is valid from %s to %s", c.NotBefore.Format(time.DateTime),
+			c.NotAfter.Format(time.DateTime))
 	}
 	return nil
 }
@@ -109,7 +110,8 @@ func replaces(used, found *x509.Certificate) error {
 		return err
 	}
 	if validNow(used) == nil && len(names(used)) > 0 && !covers(found, names(used)) && !covers(used, names(found)) {
-		return fmt.Errorf("it is for %q, the one in use for %q: restart the server to change the name", names(found), names(used))
+		return fmt.Errorf("it is for %q, the one in use for %q: restart the server to change the name", names(found),
+			names(used))
 	}
 	return nil
 }
@@ -134,7 +136,8 @@ func (k *certReloader) certificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 		err = replaces(k.current.Leaf, pair.Leaf)
 	}
 	if err != nil {
-		k.log.Error("the new certificate cannot be used, the old one is kept", "cert", k.certFile, "key", k.keyFile, "error", err)
+		k.log.Error("the new certificate cannot be used, the old one is kept", "cert", k.certFile, "key", k.keyFile,
+			"error", err)
 		return k.current, nil
 	}
 	k.current = &pair

@@ -73,7 +73,8 @@ func openHost(t *testing.T, m *Metrics) *mcpserver.Host {
 		t.Fatal(err)
 	}
 	h, err := mcpserver.Open(mcpserver.Config{
-		Roots: []string{root}, RootsNamed: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}, Observers: []audit.Observer{m},
+		Roots: []string{root}, RootsNamed: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"},
+		Observers: []audit.Observer{m},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +182,8 @@ h_count{k="v"} 3
 // The metrics of the process and of Go have the names, kinds and words of the collectors of Prometheus.
 func TestRuntimeIsToldAsTheReferenceDoes(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	reference := map[string]*dto.MetricFamily{}
 	gathered, err := registry.Gather()
 	if err != nil {
@@ -203,8 +205,10 @@ func TestRuntimeIsToldAsTheReferenceDoes(t *testing.T) {
 		}
 		compared++
 		gotHelp, _, _ := strings.Cut(f.GetHelp(), ".")
-		if wantHelp, _, _ := strings.Cut(want.GetHelp(), "."); f.GetType() != want.GetType() || strings.TrimSpace(gotHelp) != strings.TrimSpace(wantHelp) {
-			t.Errorf("%s is a %v, %q; the reference says %v, %q", name, f.GetType(), f.GetHelp(), want.GetType(), want.GetHelp())
+		if wantHelp, _, _ := strings.Cut(want.GetHelp(), "."); f.GetType() != want.GetType() ||
+			strings.TrimSpace(gotHelp) != strings.TrimSpace(wantHelp) {
+			t.Errorf("%s is a %v, %q; the reference says %v, %q", name, f.GetType(), f.GetHelp(), want.GetType(),
+				want.GetHelp())
 		}
 	}
 	if runtime.GOOS != "linux" {
@@ -213,7 +217,8 @@ func TestRuntimeIsToldAsTheReferenceDoes(t *testing.T) {
 	if compared < 16 {
 		t.Errorf("%d metrics were compared, want at least 16", compared)
 	}
-	for _, name := range []string{"process_resident_memory_bytes", "process_virtual_memory_bytes", "process_start_time_seconds", "process_max_fds"} {
+	for _, name := range []string{"process_resident_memory_bytes", "process_virtual_memory_bytes",
+		"process_start_time_seconds", "process_max_fds"} {
 		got, want := value(t, ours, name), reference[name].Metric[0].GetGauge().GetValue()
 		if got < want/2 || got > want*2 {
 			t.Errorf("%s is %v, the reference says %v", name, got, want)
@@ -224,7 +229,8 @@ func TestRuntimeIsToldAsTheReferenceDoes(t *testing.T) {
 func TestListen(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	short := filepath.Join(t.TempDir(), "short")
-	if os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600) != nil || os.WriteFile(short, []byte("x"), 0o600) != nil {
+	if os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600) != nil ||
+		os.WriteFile(short, []byte("x"), 0o600) != nil {
 		t.Fatal("the token files cannot be written")
 	}
 	tests := []struct {
@@ -252,7 +258,8 @@ func TestListen(t *testing.T) {
 		switch {
 		case tt.problem == "" && err != nil && strings.Contains(err.Error(), "cannot assign"):
 			t.Logf("%s: no such address here", tt.address)
-		case tt.problem == "" && err != nil, tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)):
+		case tt.problem == "" && err != nil, tt.problem != "" &&
+			(err == nil || !strings.Contains(err.Error(), tt.problem)):
 			t.Errorf("%s with token %q: %v, want %q", tt.address, tt.token, err, tt.problem)
 		case err == nil && tt.token == "" && !s.listener.Addr().(*net.TCPAddr).IP.IsLoopback():
 			t.Errorf("%s listens on %s", tt.address, s.listener.Addr())
@@ -282,7 +289,8 @@ func TestServe(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, err := New().Listen(Config{Address: "127.0.0.1:0", TokenFile: tt.token, Log: slog.New(slog.DiscardHandler)})
+			s, err := New().Listen(Config{Address: "127.0.0.1:0", TokenFile: tt.token,
+				Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

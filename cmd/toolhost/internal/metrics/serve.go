@@ -67,7 +67,8 @@ func newSite(cfg Config, page func(mcpserver.Stats) []byte) (*Site, error) {
 		err = listen.CheckAddress(net.JoinHostPort(host, port))
 	}
 	if err != nil {
-		return nil, listen.Usage("the address for metrics %q: it must be like 127.0.0.1:9464 or :9464: %w", cfg.Address, err)
+		return nil, listen.Usage("the address for metrics %q: it must be like 127.0.0.1:9464 or :9464: %w",
+			cfg.Address, err)
 	}
 	host = cmp.Or(host, "127.0.0.1")
 	s := &Site{page: page, cfg: cfg}
@@ -110,7 +111,8 @@ func (s *Site) Serve(ctx context.Context, held func() mcpserver.Stats) error {
 		_, _ = w.Write(s.page(held())) // fails if the scraper is gone
 	})
 	web := &http.Server{
-		Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
+		Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: writeTime,
+		IdleTimeout:    idleTime,
 		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
 	}
 	defer context.AfterFunc(ctx, func() { _ = web.Close() })() // a scraper repeats a scrape that was cut off

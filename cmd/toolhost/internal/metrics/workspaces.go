@@ -79,7 +79,8 @@ func (w *Workspaces) write(p *page) {
 	for _, name := range sorted(w.counts) {
 		c := w.counts[name]
 		for _, status := range slices.Sorted(maps.Keys(c.byStatus)) {
-			p.sample(workspaceCalls.name, labels{"workspace", name, "status", strconv.Itoa(status)}, float64(c.byStatus[status]))
+			p.sample(workspaceCalls.name, labels{"workspace", name, "status", strconv.Itoa(status)},
+				float64(c.byStatus[status]))
 		}
 	}
 	p.begin(workspaceTime)

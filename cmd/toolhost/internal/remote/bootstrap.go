@@ -86,7 +86,8 @@ func (l *Launcher) send(ctx context.Context, p *process, file string, compressed
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { p.Close() })()
 	stuck := time.AfterFunc(launchTime, func() {
-		cancel(fmt.Errorf("%s took nothing and said nothing for %s while the program was sent", p.target.Argv[0], launchTime))
+		cancel(fmt.Errorf("%s took nothing and said nothing for %s while the program was sent", p.target.Argv[0],
+			launchTime))
 	})
 	defer stuck.Stop()
 	sent := make(chan error, 1)
@@ -150,7 +151,8 @@ func (l *Launcher) program(system string) (file string, done func(), err error) 
 	}
 	goos, goarch := platform(system)
 	if strings.Trim(goos+goarch, plainName) != "" {
-		return "", done, fmt.Errorf("%s says that it is the system %.100q: name the program for it with --binary FILE", l.Name, system)
+		return "", done, fmt.Errorf("%s says that it is the system %.100q: name the program for it with --binary FILE",
+			l.Name, system)
 	}
 	self, err := os.Executable()
 	if err != nil {

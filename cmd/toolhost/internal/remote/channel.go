@@ -328,7 +328,8 @@ type watchdog struct {
 }
 
 func newWatchdog(c *channel, link io.Closer) *watchdog {
-	w := &watchdog{channel: c, link: link, ticker: time.NewTicker(heartbeat), ended: make(chan struct{}), last: time.Now()}
+	w := &watchdog{channel: c, link: link, ticker: time.NewTicker(heartbeat), ended: make(chan struct{}),
+		last: time.Now()}
 	go w.run()
 	return w
 }

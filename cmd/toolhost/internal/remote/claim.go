@@ -158,7 +158,8 @@ func (c *Claim) obtain(ctx context.Context) (got claim, err error) {
 		case got.Metadata.DeletionTimestamp == "" && readiness(got.Status.Conditions).Reason != "ClaimExpired":
 			return got, nil
 		}
-		err = c.watch(ctx, c.pool.claims(), c.name, func(_ json.RawMessage, gone bool) (bool, error) { return gone, nil })
+		err = c.watch(ctx, c.pool.claims(), c.name,
+			func(_ json.RawMessage, gone bool) (bool, error) { return gone, nil })
 		if err != nil {
 			return got, fmt.Errorf("the claim %s is being deleted, and a new one waits for that: %w", c.name, err)
 		}
@@ -191,7 +192,8 @@ var lasting = []string{
 // prepare makes the sandbox of the claim run and finds its pod.
 func (c *Claim) prepare(ctx context.Context) error {
 	whole := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("the API server did not answer in %s", readyTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTime,
+		fmt.Errorf("the API server did not answer in %s", readyTime))
 	defer cancel()
 	var last condition
 	err := c.find(ctx)
@@ -286,7 +288,8 @@ func (c *Claim) touch(ctx context.Context, sandbox string) (generation int64, er
 		"spec": map[string]string{"operatingMode": "Running"},
 	}
 	var got listed
-	err = c.pool.do(ctx, kube.Request{Method: kube.MergePatch, Path: c.pool.sandboxes() + "/" + sandbox, In: patch}, &got)
+	err = c.pool.do(ctx, kube.Request{Method: kube.MergePatch, Path: c.pool.sandboxes() + "/" + sandbox, In: patch},
+		&got)
 	if err != nil {
 		return 0, fmt.Errorf("the sandbox %s cannot be changed: %w", sandbox, err)
 	}
@@ -375,7 +378,8 @@ func (p *Pool) emptiness(ctx context.Context) string {
 		Spec   struct{ Replicas int }
 		Status struct{ ReadyReplicas int }
 	}
-	err := p.do(ctx, kube.Request{Method: http.MethodGet, Path: fmt.Sprintf(poolsPath, p.namespace) + "/" + p.pool}, &got)
+	err := p.do(ctx, kube.Request{Method: http.MethodGet, Path: fmt.Sprintf(poolsPath, p.namespace) + "/" + p.pool},
+		&got)
 	if err != nil || got.Status.ReadyReplicas > 0 {
 		return ""
 	}

@@ -56,7 +56,8 @@ type Far struct {
 // with the credentials of the near side before its channel goes on.
 func NewFar(l net.Listener, version, token string, receive func(credentials map[string]string)) *Far {
 	f := &Far{
-		Listener: l, version: version, token: token, receive: receive, channels: map[string]*channel{}, expires: map[string]*time.Timer{},
+		Listener: l, version: version, token: token, receive: receive, channels: map[string]*channel{},
+		expires:  map[string]*time.Timer{},
 		accepted: make(chan *channel), closed: make(chan struct{}),
 	}
 	go f.acceptLinks()

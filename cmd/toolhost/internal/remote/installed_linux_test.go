@@ -51,7 +51,8 @@ func TestInstalled(t *testing.T) {
 			sh.Env, sh.Stdin = []string{"PATH=" + dir + ":/usr/bin:/bin"}, strings.NewReader(text)
 			sh.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: another, Gid: another}}
 			out, err := sh.CombinedOutput()
-			if err != nil || strings.HasPrefix(string(out), "started dial") != c.starts || strings.HasPrefix(string(out), needMark) == c.starts {
+			if err != nil || strings.HasPrefix(string(out), "started dial") != c.starts ||
+				strings.HasPrefix(string(out), needMark) == c.starts {
 				t.Errorf("%v %s", err, out)
 			}
 		})

@@ -129,7 +129,8 @@ func (p *process) end(wait func() error) {
 
 // limited ends the launcher when ctx is done or after [launchTime], unless it is cancelled before.
 func (p *process) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeoutCause(ctx, launchTime, fmt.Errorf("%s did nothing for %s", p.target.program(), launchTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, launchTime,
+		fmt.Errorf("%s did nothing for %s", p.target.program(), launchTime))
 	stop := context.AfterFunc(ctx, func() { p.Close() })
 	return ctx, func() { stop(); cancel() }
 }
@@ -192,7 +193,8 @@ func (p *process) Reason() error {
 	}
 	for _, h := range hints {
 		if strings.Contains(text, h.says) {
-			return Refusal{fmt.Errorf("%s: %s (%w); to see more: %s", p.target.program(), h.means, p.err, p.target.Check())}
+			return Refusal{fmt.Errorf("%s: %s (%w); to see more: %s", p.target.program(), h.means, p.err,
+				p.target.Check())}
 		}
 	}
 	exit, _ := errors.AsType[*exec.ExitError](p.err)
@@ -370,7 +372,8 @@ func (l *Launcher) place() (string, error) {
 h=$h/toolhost
 `
 	if rest, ok := strings.CutPrefix(l.FarDir, "~/"); ok {
-		base = "[ -n \"$HOME\" ] || fail 'there is no home directory there: name --far-dir DIR without ~'\nh=$HOME/" + quote(rest) + "\n"
+		base = "[ -n \"$HOME\" ] || fail 'there is no home directory there: name --far-dir DIR without ~'\nh=$HOME/" +
+			quote(rest) + "\n"
 	} else if l.FarDir != "" {
 		base = "h=" + quote(l.FarDir) + "\n"
 	}

@@ -62,7 +62,8 @@ func NewNear(ctx context.Context, dial Dialer, credentials Credentials, warn fun
 }
 
 // newNearWith is NewNear with another first pause.
-func newNearWith(ctx context.Context, dial Dialer, credentials Credentials, warn func(error), first time.Duration) *Near {
+func newNearWith(ctx context.Context, dial Dialer, credentials Credentials, warn func(error),
+	first time.Duration) *Near {
 	if credentials == nil {
 		credentials = func(context.Context) (map[string]string, error) { return nil, nil }
 	}
@@ -70,14 +71,16 @@ func newNearWith(ctx context.Context, dial Dialer, credentials Credentials, warn
 		warn = func(error) {}
 	}
 	n := &Near{
-		dial: dial, credentials: credentials, warn: warn, wait: LinkWait, ended: make(chan struct{}), changed: make(chan struct{}),
-		reason: errors.New("the first link is being opened"),
+		dial: dial, credentials: credentials, warn: warn, wait: LinkWait, ended: make(chan struct{}),
+		changed: make(chan struct{}),
+		reason:  errors.New("the first link is being opened"),
 	}
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	n.transport = &http.Transport{
 		DialContext: channelOf, Protocols: protocols, DisableCompression: true,
-		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerConnection: maxUnacknowledged, MaxReceiveBufferPerStream: maxStreamUnread},
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerConnection: maxUnacknowledged,
+			MaxReceiveBufferPerStream: maxStreamUnread},
 	}
 	go n.run(ctx, first)
 	return n
@@ -221,7 +224,8 @@ func readGreeting(r *bufio.Reader) error {
 // open makes a session with a new channel.
 func (n *Near) open() (*session, error) {
 	s := &session{channel: newChannel(rand.Text(), func(*channel) {})}
-	conn, err := n.transport.NewClientConn(context.WithValue(context.Background(), channelKey{}, s.channel), "http", "localhost:80")
+	conn, err := n.transport.NewClientConn(context.WithValue(context.Background(), channelKey{}, s.channel), "http",
+		"localhost:80")
 	if err != nil {
 		return nil, err
 	}

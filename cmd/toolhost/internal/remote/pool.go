@@ -83,7 +83,8 @@ func ParsePool(target string) (*Pool, error) {
 // Claim returns the claim for a workspace of a principal, which need not exist. It is another one than that which the
 // user with the same name has who starts toolhost remote.
 func (p *Pool) Claim(principal, workspace string) *Claim {
-	return &Claim{pool: p, Principal: principal, Workspace: workspace, name: p.claimName(frontKind, principal, workspace)}
+	return &Claim{pool: p, Principal: principal, Workspace: workspace,
+		name: p.claimName(frontKind, principal, workspace)}
 }
 
 // client returns the client, which it makes when there is none.

@@ -123,7 +123,8 @@ func (a *fakeAPI) put(at string, object map[string]any) {
 	m := object["metadata"].(map[string]any)
 	m["resourceVersion"], m["generation"] = fmt.Sprint(a.version), a.version
 	if strings.Contains(at, "/sandboxes/") {
-		object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True", "observedGeneration": a.version}}}
+		object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True",
+			"observedGeneration": a.version}}}
 	}
 	a.objects[at] = object
 	close(a.changed)
@@ -209,7 +210,8 @@ func TestClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims := []*Claim{pool.Claim("alice", "x"), pool.Claim("alice", "x"), pool.Claim("alice", "x"), pool.Claim("alice", "y"), pool.Claim("bob", "x"), own.Sandbox}
+	claims := []*Claim{pool.Claim("alice", "x"), pool.Claim("alice", "x"), pool.Claim("alice", "x"),
+		pool.Claim("alice", "y"), pool.Claim("bob", "x"), own.Sandbox}
 	var wait sync.WaitGroup
 	for _, c := range claims {
 		wait.Go(func() {
@@ -225,7 +227,8 @@ func TestClaim(t *testing.T) {
 	if api.created != 4 || claims[5].Principal != "alice" || claims[5].name == claims[0].name {
 		t.Errorf("%d claims were created; mine is %s of %s", api.created, claims[5].name, claims[5].Principal)
 	}
-	if names, err := pool.Workspaces(t.Context(), "alice"); err != nil || !slices.Equal(slices.Sorted(slices.Values(names)), []string{"x", "y"}) {
+	if names, err := pool.Workspaces(t.Context(), "alice"); err != nil ||
+		!slices.Equal(slices.Sorted(slices.Values(names)), []string{"x", "y"}) {
 		t.Errorf("the workspaces of alice are %q, %v", names, err)
 	}
 	if err := claims[0].Release(t.Context()); err != nil {
@@ -248,7 +251,8 @@ func TestForeignClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := mine.prepare(t.Context())
-	if _, final := errors.AsType[Refusal](err); !final || !strings.Contains(err.Error(), "somebody else") || api.created != 1 {
+	if _, final := errors.AsType[Refusal](err); !final || !strings.Contains(err.Error(), "somebody else") ||
+		api.created != 1 {
 		t.Errorf("%v", err)
 	}
 }
@@ -331,7 +335,8 @@ func TestUnknownCredentials(t *testing.T) {
 func writeKubectl(t testing.TB, config string) string {
 	t.Helper()
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte("#!/bin/sh\ncat <<'END'\n"+config+"\nEND\n"), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte("#!/bin/sh\ncat <<'END'\n"+config+"\nEND\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	return bin + string(filepath.ListSeparator) + os.Getenv("PATH")

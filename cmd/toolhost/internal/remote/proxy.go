@@ -32,7 +32,8 @@ func Proxy(near *Near, quiet *log.Logger) http.Handler {
 			if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
 				ctx := response.Request.Context()
 				visit, _ := ctx.Value(visitKey{}).(*visit)
-				response.Body = &eventBody{ReadCloser: response.Body, ctx: ctx, id: idOf(ctx), session: near.session(), visit: visit}
+				response.Body = &eventBody{ReadCloser: response.Body, ctx: ctx, id: idOf(ctx), session: near.session(),
+					visit: visit}
 			}
 			return nil
 		},

@@ -143,7 +143,8 @@ func (r *Relays) start(w Workspace) (*relay, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
-	k := &relay{key: w.Key, name: w.Name, cancel: cancel, closed: make(chan struct{}), last: time.Now(), callers: map[string]bool{}}
+	k := &relay{key: w.Key, name: w.Name, cancel: cancel, closed: make(chan struct{}), last: time.Now(),
+		callers: map[string]bool{}}
 	k.near = NewNear(ctx, dial, nil, func(err error) { r.Log.Warn("a workspace has no link", "workspace", w.Name, "error", err) })
 	k.proxy = Proxy(k.near, slog.NewLogLogger(r.Log.Handler(), slog.LevelDebug))
 	r.nears.Go(func() { <-k.near.Done() })
@@ -271,8 +272,10 @@ func (r *Relays) Revoke(caller string) {
 		go func() {
 			ctx, cancel := context.WithTimeout(r.ctx, lookTime)
 			defer cancel()
-			if _, err := k.near.ask(ctx, http.MethodPost, RevokePath+"?principal="+url.QueryEscape(caller)); err != nil {
-				r.Log.Warn("what a revoked token has open in a workspace may go on", "workspace", k.name, "principal", caller, "error", err)
+			if _, err := k.near.ask(ctx, http.MethodPost, RevokePath+"?principal="+
+				url.QueryEscape(caller)); err != nil {
+				r.Log.Warn("what a revoked token has open in a workspace may go on", "workspace", k.name, "principal",
+					caller, "error", err)
 			}
 		}()
 	}

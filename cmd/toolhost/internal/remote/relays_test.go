@@ -212,7 +212,8 @@ func TestRelaysSlow(t *testing.T) {
 		var waiting sync.WaitGroup
 		for range 100 {
 			waiting.Go(func() {
-				if got, err := enter(r, slow, http.MethodPost, `{"id":7,"method":"tools/call"}`); err != nil || !strings.Contains(got, `"id":7`) || !strings.Contains(got, "was not sent") {
+				if got, err := enter(r, slow, http.MethodPost, `{"id":7,"method":"tools/call"}`); err != nil ||
+					!strings.Contains(got, `"id":7`) || !strings.Contains(got, "was not sent") {
 					t.Errorf("a call to a host that is not there: %q, %v", got, err)
 				}
 			})

@@ -299,14 +299,16 @@ func TestFarKilled(t *testing.T) {
 	use.Store(second)
 	(*link.Load()).Close()
 	var unknown *Unknown
-	if err := <-answered; !errors.As(err, &unknown) || !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "it ran or not: unknown") {
+	if err := <-answered; !errors.As(err, &unknown) || !errors.Is(err, ErrLost) ||
+		!strings.Contains(err.Error(), "it ran or not: unknown") {
 		t.Errorf("the call that was running: %v", err)
 	}
 	if answer, err := call(t.Context(), n, "next"); err != nil || answer != "done next" {
 		t.Errorf("the next call: %q, %v", answer, err)
 	}
 	if first.runs("held") != 1 || second.runs("held") != 0 || second.runs("next") != 1 {
-		t.Errorf("held ran %d and %d times, next %d times", first.runs("held"), second.runs("held"), second.runs("next"))
+		t.Errorf("held ran %d and %d times, next %d times", first.runs("held"), second.runs("held"),
+			second.runs("next"))
 	}
 }
 
@@ -424,7 +426,8 @@ func TestOldLink(t *testing.T) {
 		return conn
 	}
 	late, next := open(), open()
-	if got := say(next, `{"channel":"0123456789abcdef","fresh":true,"link":2}`); !strings.Contains(got, `"channel":"0123456789abcdef"`) {
+	if got := say(next, `{"channel":"0123456789abcdef","fresh":true,"link":2}`); !strings.Contains(got,
+		`"channel":"0123456789abcdef"`) {
 		t.Errorf("a fresh channel: %s", got)
 	}
 	if got := say(late, `{"channel":"0123456789abcdef","received":7,"link":1}`); got != "EOF" {
@@ -502,7 +505,8 @@ func TestStuckMessage(t *testing.T) {
 		}()
 		began := time.Now()
 		answer, err := bufio.NewReader(fromClient).ReadString('\n')
-		if err != nil || !strings.Contains(answer, `"id":2`) || !strings.Contains(answer, "was not sent and has not run") {
+		if err != nil || !strings.Contains(answer, `"id":2`) ||
+			!strings.Contains(answer, "was not sent and has not run") {
 			t.Errorf("%q, %v", answer, err)
 		}
 		if took := time.Since(began); took != LinkWait {
@@ -577,7 +581,8 @@ func TestAnsweredOnce(t *testing.T) {
 		{`{"jsonrpc":"2.0","method":"notifications/progress","params":{"id":7}}`, true},
 		{`{"jsonrpc":"2.0","id":7,"method":"elicitation/create"}`, true},
 	} {
-		broken := io.MultiReader(iotest.OneByteReader(strings.NewReader(fmt.Sprintf(event, c.event))), iotest.ErrReader(io.ErrUnexpectedEOF))
+		broken := io.MultiReader(iotest.OneByteReader(strings.NewReader(fmt.Sprintf(event, c.event))),
+			iotest.ErrReader(io.ErrUnexpectedEOF))
 		b := &eventBody{
 			ReadCloser: io.NopCloser(broken), ctx: t.Context(), id: json.RawMessage("7"),
 			session: &session{channel: newChannel("x", func(*channel) {})},

@@ -62,7 +62,8 @@ const hostPart, namePart = `[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Za-z:.%]+\]`, `[
 var schemes = map[string]scheme{
 	"ssh://": {
 		form: "ssh://[USER@]HOST[:PORT][/PATH]", example: "ssh://me@box/home/me/project",
-		pattern: `^(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.\\-]*)@)?(?P<host>` + hostPart + `)(?::(?P<port>[0-9]+))?(?P<path>/.*)?$`,
+		pattern: `^(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.\\-]*)@)?(?P<host>` + hostPart +
+			`)(?::(?P<port>[0-9]+))?(?P<path>/.*)?$`,
 		// No agent, display or forwarding of the user's configuration is for the tools there, and no command of it for sh.
 		argv: []string{"ssh", "-T", "-a", "-x", "-o ClearAllForwardings=yes", "-o RemoteCommand=none", "-o BatchMode=yes",
 			"-o ConnectTimeout=15", "-o ServerAliveInterval=15", "-o ServerAliveCountMax=2", "-p {port}", "-l {user}", "-- {host}", "sh"},
@@ -77,8 +78,10 @@ var schemes = map[string]scheme{
 	},
 	"k8s://": {
 		form: "k8s://[CONTEXT@]NAMESPACE/POD[:CONTAINER][/PATH]", example: "k8s://team/app-0:dev/src",
-		pattern: `^(?:(?P<user>[^@/ -][^@ ]*)@)?(?P<first>` + namePart + `)/(?P<host>` + namePart + `)(?::(?P<container>` + namePart + `))?(?P<path>/.*)?$`,
-		argv:    []string{"kubectl", "--context {user}", "-n {first}", "exec", "-i", "{host}", "-c {container}", "--", "sh"},
+		pattern: `^(?:(?P<user>[^@/ -][^@ ]*)@)?(?P<first>` + namePart + `)/(?P<host>` + namePart +
+			`)(?::(?P<container>` + namePart + `))?(?P<path>/.*)?$`,
+		argv: []string{"kubectl", "--context {user}", "-n {first}", "exec", "-i", "{host}", "-c {container}",
+			"--", "sh"},
 	},
 	poolTarget: {
 		form: "sandbox://[CONTEXT@]NAMESPACE/POOL[/WORKSPACE]", example: "sandbox://team/toolhost/my-project",
@@ -115,7 +118,8 @@ func Parse(target string) (t Target, err error) {
 	t.Name = target
 	if rest, ok := strings.CutPrefix(target, commandTarget); ok {
 		if t.Argv, err = words(rest); err == nil && len(t.Argv) == 0 {
-			err = fmt.Errorf("%s: name the command that starts its arguments there, such as cmd:'sudo -u build'", target)
+			err = fmt.Errorf("%s: name the command that starts its arguments there, such as cmd:'sudo -u build'",
+				target)
 		}
 		t.Argv = append(t.Argv, "sh")
 		return t, err
@@ -139,7 +143,8 @@ func Parse(target string) (t Target, err error) {
 		return t, fmt.Errorf("%q is not a target of the form %s, such as %s", target, s.form, s.example)
 	}
 	if name+"://" == poolTarget {
-		pool := &Pool{Name: poolTarget + parts[2] + "/" + parts[3], context: parts[1], namespace: parts[2], pool: parts[3]}
+		pool := &Pool{Name: poolTarget + parts[2] + "/" + parts[3], context: parts[1], namespace: parts[2],
+			pool: parts[3]}
 		if parts[1] != "" {
 			pool.Name = poolTarget + parts[1] + "@" + parts[2] + "/" + parts[3]
 		}

@@ -63,7 +63,8 @@ func TestParseSandbox(t *testing.T) {
 		"sandbox://arn:aws:x@ns/pool/x-1": "sandbox://arn:aws:x@ns/pool x-1 kubectl --context 'arn:aws:x' -n ns",
 	} {
 		got, err := Parse(target)
-		if want == "" != (err != nil) || err == nil && got.Sandbox.pool.Name+" "+got.Sandbox.Workspace+" "+got.Sandbox.pool.kubectl() != want {
+		if want == "" != (err != nil) || err == nil && got.Sandbox.pool.Name+" "+got.Sandbox.Workspace+" "+
+			got.Sandbox.pool.kubectl() != want {
 			t.Errorf("%s: %+v, %v", target, got.Sandbox, err)
 		}
 	}
@@ -179,7 +180,8 @@ func TestSettingsAreSent(t *testing.T) {
 
 // TestKilledLauncher: what a launcher printed is not the reason of its end if it was killed here, unless it is known.
 func TestKilledLauncher(t *testing.T) {
-	for said, want := range map[string]string{"Welcome!": "did nothing", "Host key verification failed.": "the host key is not known"} {
+	for said, want := range map[string]string{"Welcome!": "did nothing",
+		"Host key verification failed.": "the host key is not known"} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		p, err := launch(ctx, Target{Name: "x", Argv: []string{"sh", "-c", "trap '' TERM HUP; echo '" + said + "' >&2; echo; exec sleep 60", "sh"}}, func() (string, error) { return "", nil })
 		if err != nil {
@@ -244,7 +246,8 @@ func TestSharedDirectory(t *testing.T) {
 				}
 				c.change(paths[0])
 				got := runDial(t, "sh", l, "")
-				if c.refuse == "" && got != "started\n" || c.refuse != "" && (!strings.HasPrefix(got, FailMark) || !strings.Contains(got, c.refuse)) {
+				if c.refuse == "" && got != "started\n" || c.refuse != "" &&
+					(!strings.HasPrefix(got, FailMark) || !strings.Contains(got, c.refuse)) {
 					t.Errorf("%s", got)
 				}
 			})
@@ -301,7 +304,8 @@ func TestUnpack(t *testing.T) {
 	z := gzip.NewWriter(f)
 	w := tar.NewWriter(z)
 	for name, text := range map[string]string{"README.md": "read", "toolhost": "program"} {
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(text)),
+			Typeflag: tar.TypeReg}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.Write([]byte(text)); err != nil {

@@ -115,7 +115,8 @@ func common(c audit.Call) []attribute.KeyValue {
 	case "stdio":
 		all = append(all, attribute.String("network.transport", "pipe"))
 	case "http":
-		all = append(all, attribute.String("network.transport", "tcp"), attribute.String("network.protocol.name", "http"))
+		all = append(all, attribute.String("network.transport", "tcp"),
+			attribute.String("network.protocol.name", "http"))
 	}
 	return all
 }

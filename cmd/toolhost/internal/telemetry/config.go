@@ -137,7 +137,8 @@ func parseHeaders(text string) (map[string]string, error) {
 		}
 		name, value, ok := strings.Cut(pair, "=")
 		decoded, err := url.PathUnescape(strings.TrimSpace(value))
-		if name = strings.TrimSpace(name); !ok || name == "" || err != nil || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(decoded, "\r\n") {
+		if name = strings.TrimSpace(name); !ok || name == "" || err != nil || strings.ContainsAny(name, " \t\r\n:") ||
+			strings.ContainsAny(decoded, "\r\n") {
 			return nil, errors.New("it must be a list such as api-key=secret,tenant=a") // without the text, which may hold secrets
 		}
 		headers[name] = decoded

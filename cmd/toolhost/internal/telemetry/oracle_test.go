@@ -49,25 +49,30 @@ func collect(t *testing.T) (url string, last func() (body []byte, header http.He
 	return server.URL, func() ([]byte, http.Header) { return body, header }
 }
 
-var described = resource.NewWithAttributes("https://example.org/schema", attribute.String("service.name", "toolhost"), attribute.Int("n", -3))
+var described = resource.NewWithAttributes("https://example.org/schema", attribute.String("service.name", "toolhost"),
+	attribute.Int("n", -3))
 
 // everyKind has one attribute of each kind.
 var everyKind = []attribute.KeyValue{
 	attribute.String("s", "text"), attribute.String("empty", ""), attribute.Int64("i", -1), attribute.Int64("zero", 0),
-	attribute.Bool("b", true), attribute.Bool("no", false), attribute.Float64("f", 1.5), attribute.StringSlice("l", []string{"a", ""}),
+	attribute.Bool("b", true), attribute.Bool("no", false), attribute.Float64("f", 1.5),
+	attribute.StringSlice("l", []string{"a", ""}),
 }
 
 // The exporters of the OpenTelemetry project are the reference.
 func TestSpansAreSentAsTheReferenceDoes(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept), sdktrace.WithResource(described))
-	tracer := provider.Tracer("one", trace.WithInstrumentationVersion("v1"), trace.WithSchemaURL("https://example.org/scope"),
+	tracer := provider.Tracer("one", trace.WithInstrumentationVersion("v1"),
+		trace.WithSchemaURL("https://example.org/scope"),
 		trace.WithInstrumentationAttributes(attribute.String("k", "v")))
 	state, _ := trace.ParseTraceState("vendor=1")
 	remote := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, TraceState: state, Remote: true,
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled,
+		TraceState: state, Remote: true,
 	}))
-	ctx, parent := tracer.Start(remote, "tools/call Read", trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(everyKind...))
+	ctx, parent := tracer.Start(remote, "tools/call Read", trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(everyKind...))
 	_, child := tracer.Start(ctx, "child", trace.WithTimestamp(time.Unix(5, 7)))
 	child.SetStatus(codes.Ok, "")
 	child.End()
@@ -89,7 +94,8 @@ func TestSpansAreSentAsTheReferenceDoes(t *testing.T) {
 	}
 	var want, got tracepb.ExportTraceServiceRequest
 	unmarshal(t, last, &want)
-	if err := newSpanExporter(endpoint{URL: url + "/v1/traces", Timeout: time.Minute}).ExportSpans(t.Context(), spans); err != nil {
+	if err := newSpanExporter(endpoint{URL: url + "/v1/traces", Timeout: time.Minute}).ExportSpans(t.Context(),
+		spans); err != nil {
 		t.Fatal(err)
 	}
 	unmarshal(t, last, &got)
@@ -109,7 +115,8 @@ func TestMetricsAreSentAsTheReferenceDoes(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			url, last := collect(t)
-			ours := newMetricExporter(endpoint{URL: url + "/v1/metrics", Timeout: time.Minute, Delta: delta, Gzip: true})
+			ours := newMetricExporter(endpoint{URL: url + "/v1/metrics", Timeout: time.Minute, Delta: delta,
+				Gzip: true})
 			rm := measured(t, ours)
 			reference, err := otlpmetrichttp.New(t.Context(), otlpmetrichttp.WithEndpointURL(url+"/v1/metrics"))
 			if err != nil {
@@ -130,7 +137,8 @@ func TestMetricsAreSentAsTheReferenceDoes(t *testing.T) {
 			if n := len(got.ResourceMetrics[0].ScopeMetrics[0].Metrics); n != 6 {
 				t.Errorf("%d metrics were compared, want 6", n)
 			}
-			if h := got.ResourceMetrics[0].ScopeMetrics[0].Metrics[0].GetHistogram(); h == nil || len(h.DataPoints[0].Exemplars) == 0 {
+			if h := got.ResourceMetrics[0].ScopeMetrics[0].Metrics[0].GetHistogram(); h == nil ||
+				len(h.DataPoints[0].Exemplars) == 0 {
 				t.Errorf("no exemplar was compared: %v", h)
 			}
 		})
@@ -142,12 +150,14 @@ func measured(t *testing.T, e *metricExporter) *metricdata.ResourceMetrics {
 	t.Helper()
 	reader := sdkmetric.NewManualReader(sdkmetric.WithTemporalitySelector(e.Temporality))
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(described))
-	meter := provider.Meter("m", metric.WithInstrumentationVersion("v1"), metric.WithSchemaURL("https://example.org/scope"))
+	meter := provider.Meter("m", metric.WithInstrumentationVersion("v1"),
+		metric.WithSchemaURL("https://example.org/scope"))
 	sampled := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled,
 	}))
 	with := metric.WithAttributes(everyKind...)
-	seconds, err := meter.Float64Histogram("seconds", metric.WithUnit("s"), metric.WithDescription("how long"), metric.WithExplicitBucketBoundaries(0.1, 1))
+	seconds, err := meter.Float64Histogram("seconds", metric.WithUnit("s"), metric.WithDescription("how long"),
+		metric.WithExplicitBucketBoundaries(0.1, 1))
 	if err != nil {
 		t.Fatal(err)
 	}

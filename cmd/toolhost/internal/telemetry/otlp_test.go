@@ -27,16 +27,20 @@ func TestFromEnv(t *testing.T) {
 		{name: "the common endpoint", env: map[string]string{generic: "http://c:4318"}, want: plain, ok: true},
 		{name: "a slash at its end", env: map[string]string{generic: "http://c:4318/"}, want: plain, ok: true},
 		{name: "a path before the signal's", env: map[string]string{generic: "https://c/otlp"},
-			want: endpoint{URL: "https://c/otlp/v1/traces", Headers: map[string]string{}, Timeout: defaultTimeout}, ok: true},
+			want: endpoint{URL: "https://c/otlp/v1/traces", Headers: map[string]string{}, Timeout: defaultTimeout},
+			ok:   true},
 		{name: "the signal's own endpoint is taken as it is", env: map[string]string{generic: "http://d", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c/x"},
 			want: endpoint{URL: "http://c/x", Headers: map[string]string{}, Timeout: defaultTimeout}, ok: true},
 		{name: "the exporter by its name", env: map[string]string{"OTEL_TRACES_EXPORTER": "otlp"},
-			want: endpoint{URL: "http://localhost:4318/v1/traces", Headers: map[string]string{}, Timeout: defaultTimeout}, ok: true},
+			want: endpoint{URL: "http://localhost:4318/v1/traces", Headers: map[string]string{},
+				Timeout: defaultTimeout}, ok: true},
 		{name: "everything", env: map[string]string{
-			generic: "http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b, x=1=2", "OTEL_EXPORTER_OTLP_TIMEOUT": "9",
+			generic: "http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b, x=1=2",
+			"OTEL_EXPORTER_OTLP_TIMEOUT":        "9",
 			"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "250", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
 			"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "Delta",
-		}, want: endpoint{URL: "http://c:4318/v1/traces", Headers: map[string]string{"api-key": "a b", "x": "1=2"}, Timeout: 250 * time.Millisecond, Gzip: true, Delta: true}, ok: true},
+		}, want: endpoint{URL: "http://c:4318/v1/traces", Headers: map[string]string{"api-key": "a b", "x": "1=2"},
+			Timeout: 250 * time.Millisecond, Gzip: true, Delta: true}, ok: true},
 		{name: "disabled", env: map[string]string{generic: "http://c:4318", "OTEL_SDK_DISABLED": "True"}},
 		{name: "no traces", env: map[string]string{generic: "http://c:4318", "OTEL_TRACES_EXPORTER": "none"}},
 		{name: "only metrics", env: map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://c"}},
@@ -104,7 +108,10 @@ func TestSend(t *testing.T) {
 
 func TestSendGivesUpInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+		handler := http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
 		s := newSender(endpoint{URL: "http://collector/"})
 		s.http = inProcess(handler)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

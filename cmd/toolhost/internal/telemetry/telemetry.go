@@ -81,7 +81,8 @@ func Asked() bool {
 // HideSecrets removes from the environment what would let later commands send data to the collector as this host: the
 // headers, and the user and password in an address. If Start is used, it must be called before.
 func HideSecrets() {
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"} {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"} {
 		if text := os.Getenv(name); strings.Contains(text, "@") {
 			bare := ""
 			if u, err := url.Parse(text); err == nil && u.Host != "" {
@@ -91,7 +92,8 @@ func HideSecrets() {
 			_ = os.Setenv(name, bare) // fails only for invalid names and values
 		}
 	}
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS"} {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+		"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS"} {
 		_ = os.Unsetenv(name) // fails only for invalid names
 	}
 }
@@ -99,7 +101,8 @@ func HideSecrets() {
 // Files returns the files with certificates and those with keys that the environment names.
 func Files() (certificates, keys []string) {
 	for _, signal := range []string{"", "TRACES_", "METRICS_"} {
-		for name, list := range map[string]*[]string{"CERTIFICATE": &certificates, "CLIENT_CERTIFICATE": &certificates, "CLIENT_KEY": &keys} {
+		for name, list := range map[string]*[]string{"CERTIFICATE": &certificates, "CLIENT_CERTIFICATE": &certificates,
+			"CLIENT_KEY": &keys} {
 			if file := os.Getenv("OTEL_EXPORTER_OTLP_" + signal + name); file != "" {
 				*list = append(*list, file)
 			}
@@ -124,14 +127,16 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	if withTraces {
 		exporter := newSpanExporter(traces)
 		provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
-		t.tracer = provider.Tracer(scopeName, trace.WithInstrumentationVersion(cfg.Version), trace.WithSchemaURL(schemaURL))
+		t.tracer = provider.Tracer(scopeName, trace.WithInstrumentationVersion(cfg.Version),
+			trace.WithSchemaURL(schemaURL))
 		t.shutdown, t.giveUp = append(t.shutdown, provider.Shutdown), append(t.giveUp, exporter.Close)
 	}
 	if withMetrics {
 		exporter := newMetricExporter(metrics)
 		reader := sdkmetric.NewPeriodicReader(exporter)
 		provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
-		meter := provider.Meter(scopeName, metric.WithInstrumentationVersion(cfg.Version), metric.WithSchemaURL(schemaURL))
+		meter := provider.Meter(scopeName, metric.WithInstrumentationVersion(cfg.Version),
+			metric.WithSchemaURL(schemaURL))
 		t.duration, err = meter.Float64Histogram(durationName,
 			metric.WithDescription(durationText), metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(buckets...))
 		t.shutdown, t.giveUp = append(t.shutdown, provider.Shutdown), append(t.giveUp, exporter.Close)
@@ -145,7 +150,8 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 func describe(ctx context.Context, version string) (*resource.Resource, error) {
 	return resource.New(ctx,
 		resource.WithTelemetrySDK(),
-		resource.WithAttributes(attribute.String("service.name", "toolhost"), attribute.String("service.version", version)),
+		resource.WithAttributes(attribute.String("service.name", "toolhost"),
+			attribute.String("service.version", version)),
 		resource.WithFromEnv(),
 	)
 }
@@ -155,7 +161,8 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	if t == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, FlushTime, fmt.Errorf("the collector did not answer within %s", FlushTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, FlushTime,
+		fmt.Errorf("the collector did not answer within %s", FlushTime))
 	defer cancel()
 	errs := make([]error, len(t.shutdown))
 	var all sync.WaitGroup

@@ -109,7 +109,8 @@ func observed(t *testing.T, do func(h *mcpserver.Host)) *lockedBuffer {
 	if err := os.WriteFile(filepath.Join(root, "secret-name.txt"), []byte("secret content\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg := mcpserver.Config{Roots: []string{root}, RootsNamed: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}}
+	cfg := mcpserver.Config{Roots: []string{root}, RootsNamed: true, StateDir: t.TempDir(),
+		Deny: []string{"Read(denied.txt)"}}
 	if watch != nil {
 		cfg.Observers = []audit.Observer{watch}
 	}
@@ -140,7 +141,8 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 }
 
 func call(h *mcpserver.Host, tool, args string, from audit.Origin) mcpserver.Reply {
-	return h.Call(context.Background(), h.AdmitNamed(""), mcpserver.Request{Tool: tool, Args: json.RawMessage(args), Origin: from})
+	return h.Call(context.Background(), h.AdmitNamed(""),
+		mcpserver.Request{Tool: tool, Args: json.RawMessage(args), Origin: from})
 }
 
 const (
@@ -153,7 +155,8 @@ func TestSpans(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.url)
 	t.Setenv("OTEL_SERVICE_NAME", "my-tools")
 	observed(t, func(h *mcpserver.Host) {
-		from := audit.Origin{Transport: "http", Protocol: "2025-06-18", Session: "abc", TraceParent: "00-" + traceID + "-" + spanID + "-01", TraceState: "v=1"}
+		from := audit.Origin{Transport: "http", Protocol: "2025-06-18", Session: "abc", TraceParent: "00-" + traceID +
+			"-" + spanID + "-01", TraceState: "v=1"}
 		call(h, "Read", `{"file_path":"secret-name.txt"}`, from)
 		call(h, "Read", `{"file_path":"denied.txt"}`, audit.Origin{Transport: "stdio"})
 		call(h, "made up by the caller", `{}`, audit.Origin{})
@@ -166,7 +169,8 @@ func TestSpans(t *testing.T) {
 	if read.Name != "tools/call Read" || read.Kind != spanpb.Span_SPAN_KIND_SERVER {
 		t.Errorf("the span is %s %s", read.Name, read.Kind)
 	}
-	if hex.EncodeToString(read.TraceId) != traceID || hex.EncodeToString(read.ParentSpanId) != spanID || read.TraceState != "v=1" {
+	if hex.EncodeToString(read.TraceId) != traceID || hex.EncodeToString(read.ParentSpanId) != spanID ||
+		read.TraceState != "v=1" {
 		t.Errorf("the span is %x below %x, state %q", read.TraceId, read.ParentSpanId, read.TraceState)
 	}
 	want := map[string]string{
@@ -186,14 +190,16 @@ func TestSpans(t *testing.T) {
 	if !slices.Equal(events, []string{"toolhost.turn", "toolhost.judgement", "toolhost.run", "toolhost.fit"}) {
 		t.Errorf("events %q", events)
 	}
-	if got := attributes(denied.Attributes); got["error.type"] != "tool_error" || got["toolhost.outcome"] != "refused" || denied.Status.Code != spanpb.Status_STATUS_CODE_ERROR {
+	if got := attributes(denied.Attributes); got["error.type"] != "tool_error" ||
+		got["toolhost.outcome"] != "refused" || denied.Status.Code != spanpb.Status_STATUS_CODE_ERROR {
 		t.Errorf("a denied call is told as %v, %v", got, denied.Status)
 	}
 	if unknown.Name != "tools/call _OTHER" {
 		t.Errorf("an unknown tool is named %q", unknown.Name)
 	}
 	for _, s := range c.spans {
-		if text := s.String(); strings.Contains(text, "secret") || strings.Contains(text, "denied.txt") || strings.Contains(text, "made up") {
+		if text := s.String(); strings.Contains(text, "secret") || strings.Contains(text, "denied.txt") ||
+			strings.Contains(text, "made up") {
 			t.Errorf("a span tells what it must not: %s", text)
 		}
 	}
@@ -228,10 +234,12 @@ func TestDuration(t *testing.T) {
 	}
 	m := c.metrics[0].ResourceMetrics[0].ScopeMetrics[0].Metrics[0]
 	p := m.GetHistogram().GetDataPoints()[0]
-	if m.Name != "mcp.server.operation.duration" || m.Unit != "s" || p.Count != 3 || !slices.Equal(p.ExplicitBounds, buckets) {
+	if m.Name != "mcp.server.operation.duration" || m.Unit != "s" || p.Count != 3 ||
+		!slices.Equal(p.ExplicitBounds, buckets) {
 		t.Errorf("the metric is %v", m)
 	}
-	if got := attributes(p.Attributes); got["gen_ai.tool.name"] != "Read" || got["mcp.method.name"] != "tools/call" || got["network.transport"] != "pipe" {
+	if got := attributes(p.Attributes); got["gen_ai.tool.name"] != "Read" || got["mcp.method.name"] != "tools/call" ||
+		got["network.transport"] != "pipe" {
 		t.Errorf("its attributes are %v", got)
 	}
 }
@@ -272,7 +280,8 @@ func TestNothingIsStartedUnasked(t *testing.T) {
 func TestWrongVariablesAreTold(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-	if got, err := Start(t.Context(), Config{Log: slog.New(slog.DiscardHandler)}); got != nil || err == nil || !strings.Contains(err.Error(), "http/protobuf") {
+	if got, err := Start(t.Context(), Config{Log: slog.New(slog.DiscardHandler)}); got != nil || err == nil ||
+		!strings.Contains(err.Error(), "http/protobuf") {
 		t.Errorf("started %v, %v", got, err)
 	}
 }
@@ -299,7 +308,8 @@ func BenchmarkCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = t.Shutdown(context.Background()) }()
-	info := audit.Call{Tool: "Read", Served: true, Arrived: time.Now(), Scope: "process:0123456789ab", Origin: audit.Origin{Transport: "stdio", Protocol: "2025-06-18"}}
+	info := audit.Call{Tool: "Read", Served: true, Arrived: time.Now(), Scope: "process:0123456789ab",
+		Origin: audit.Origin{Transport: "stdio", Protocol: "2025-06-18"}}
 	record := audit.Record{Tool: "Read", Verdict: "allow", Reads: []string{"/a"}}
 	for b.Loop() {
 		ctx := t.CallBegan(context.Background(), info)

@@ -33,7 +33,8 @@ func (t *SocketTable) ListeningTCP(f func(address netip.AddrPort, inode uint32))
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		t.last++
 		r := inetRequest{family: family, protocol: unix.IPPROTO_TCP, states: listening}
-		r.header = unix.NlMsghdr{Len: uint32(unsafe.Sizeof(r)), Type: byFamily, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: t.last}
+		r.header = unix.NlMsghdr{Len: uint32(unsafe.Sizeof(r)), Type: byFamily,
+			Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: t.last}
 		if err := t.exchange(unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), func(body []byte) {
 			if len(body) < inodeAt+4 {
 				return
@@ -42,7 +43,8 @@ func (t *SocketTable) ListeningTCP(f func(address netip.AddrPort, inode uint32))
 			if family == unix.AF_INET {
 				address = netip.AddrFrom4([4]byte(body[addressAt:]))
 			}
-			f(netip.AddrPortFrom(address, binary.BigEndian.Uint16(body[portAt:])), binary.NativeEndian.Uint32(body[inodeAt:]))
+			f(netip.AddrPortFrom(address, binary.BigEndian.Uint16(body[portAt:])),
+				binary.NativeEndian.Uint32(body[inodeAt:]))
 		}); err != nil {
 			return err
 		}
@@ -69,7 +71,8 @@ func (t *SocketTable) TCP(from, to netip.AddrPort) (inode uint32, err error) {
 // tcp is TCP for sockets of one family. The caller holds the lock.
 func (t *SocketTable) tcp(family uint8, from, to netip.AddrPort) (inode uint32, err error) {
 	t.last++
-	r := inetRequest{family: family, protocol: unix.IPPROTO_TCP, states: ^uint32(0), cookie: [2]uint32{^uint32(0), ^uint32(0)}}
+	r := inetRequest{family: family, protocol: unix.IPPROTO_TCP, states: ^uint32(0),
+		cookie: [2]uint32{^uint32(0), ^uint32(0)}}
 	r.header = unix.NlMsghdr{Len: uint32(unsafe.Sizeof(r)), Type: byFamily, Flags: unix.NLM_F_REQUEST, Seq: t.last}
 	binary.BigEndian.PutUint16(r.sport[:], from.Port())
 	binary.BigEndian.PutUint16(r.dport[:], to.Port())
@@ -79,7 +82,8 @@ func (t *SocketTable) tcp(family uint8, from, to netip.AddrPort) (inode uint32, 
 	} else {
 		r.src, r.dst = from.Addr().As16(), to.Addr().As16()
 	}
-	if err := unix.Sendto(t.fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	if err := unix.Sendto(t.fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), 0,
+		&unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return 0, err
 	}
 	buf := make([]byte, 4<<10)

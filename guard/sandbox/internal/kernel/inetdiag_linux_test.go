@@ -22,7 +22,8 @@ func TestTCP(t *testing.T) {
 	defer l.Close()
 	for _, address := range []string{"127.0.0.1", "::ffff:127.0.0.1"} {
 		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		to := unix.Sockaddr(&unix.SockaddrInet6{Port: l.Addr().(*net.TCPAddr).Port, Addr: netip.MustParseAddr("::ffff:127.0.0.1").As16()})
+		to := unix.Sockaddr(&unix.SockaddrInet6{Port: l.Addr().(*net.TCPAddr).Port,
+			Addr: netip.MustParseAddr("::ffff:127.0.0.1").As16()})
 		if address == "127.0.0.1" && err == nil {
 			unix.Close(fd)
 			fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -45,7 +46,8 @@ func TestTCP(t *testing.T) {
 		if err := unix.Fstat(fd, &st); err != nil {
 			t.Fatal(err)
 		}
-		if inode, err := table.TCP(from, netip.MustParseAddrPort(l.Addr().String())); uint64(inode) != st.Ino || err != nil {
+		if inode, err := table.TCP(from, netip.MustParseAddrPort(l.Addr().String())); uint64(inode) != st.Ino ||
+			err != nil {
 			t.Errorf("%s: socket %d, %v, want %d", address, inode, err, st.Ino)
 		}
 		if inode, err := table.TCP(netip.AddrPortFrom(from.Addr(), 1), from); inode != 0 || err == nil {

@@ -62,7 +62,8 @@ func NewRuleset(version int, rights, scope uint64) (*Ruleset, error) {
 	if version >= Scopes {
 		attr.Scoped = scope
 	}
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)),
+		unsafe.Sizeof(attr), 0)
 	if errno != 0 {
 		return nil, fmt.Errorf("creating a Landlock ruleset: %w", errno)
 	}

@@ -257,11 +257,13 @@ const Restart = unix.Errno(512)
 // on itself.
 func NotifyWorks() error {
 	action := uint32(unix.SECCOMP_RET_USER_NOTIF)
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0,
+		uintptr(unsafe.Pointer(&action))); errno != 0 {
 		return fmt.Errorf("seccomp user notification: %w", errno)
 	}
 	const noAttach = "3" // no process may attach to another
-	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && strings.TrimSpace(string(scope)) == noAttach {
+	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil &&
+		strings.TrimSpace(string(scope)) == noAttach {
 		return errors.New("kernel.yama.ptrace_scope is 3")
 	}
 	self := &Call{Thread: os.Getpid()}

@@ -101,7 +101,8 @@ func TestFilter(t *testing.T) {
 			t.Errorf("call %d: %#x", nr, got)
 		}
 	}
-	if got := interpret(t, Filter(FilterRules{Families: Families[:], Refused: SharedIPC[:]}), auditArch, unix.SYS_SHMAT, [4]uint32{}); got != retEPERM {
+	if got := interpret(t, Filter(FilterRules{Families: Families[:], Refused: SharedIPC[:]}), auditArch, unix.SYS_SHMAT,
+		[4]uint32{}); got != retEPERM {
 		t.Errorf("attaching shared memory: %#x", got)
 	}
 	for _, c := range slices.Concat(changers, makers, openers) {
@@ -115,7 +116,8 @@ func TestFilter(t *testing.T) {
 	}
 	modes := Filter(FilterRules{Families: Families[:], Modes: true})
 	for _, c := range changers {
-		for mode, want := range map[uint32]uint32{0o755: retAllow, 0o2755: retJudge, 0o4755: retEPERM, 0o6755: retEPERM} {
+		for mode, want := range map[uint32]uint32{0o755: retAllow, 0o2755: retJudge, 0o4755: retEPERM,
+			0o6755: retEPERM} {
 			var args [4]uint32
 			args[c.arg] = mode
 			if got := interpret(t, modes, auditArch, c.nr, args); got != want {
@@ -133,7 +135,8 @@ func TestFilter(t *testing.T) {
 // interpret runs a filter as the kernel would.
 func interpret(t *testing.T, prog []unix.SockFilter, arch, nr uint32, args [4]uint32) uint32 {
 	t.Helper()
-	data := map[uint32]uint32{offNumber: nr, offArch: arch, offArg0: args[0], offArg1: args[1], offArg(2): args[2], offArg(3): args[3]}
+	data := map[uint32]uint32{offNumber: nr, offArch: arch, offArg0: args[0], offArg1: args[1], offArg(2): args[2],
+		offArg(3): args[3]}
 	var a uint32
 	for pc := 0; pc < len(prog); pc++ {
 		op := prog[pc]

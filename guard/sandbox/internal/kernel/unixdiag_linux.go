@@ -87,7 +87,8 @@ func (t *SocketTable) Listening(f func(SocketFile)) error {
 	r.header = unix.NlMsghdr{
 		Len: uint32(unsafe.Sizeof(r)), Type: byFamily, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: t.last,
 	}
-	return t.exchange(unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), func(body []byte) { socket(body, f) })
+	return t.exchange(unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)),
+		func(body []byte) { socket(body, f) })
 }
 
 // exchange sends a request for a list, and calls f with each socket of the answer. The caller holds the lock.

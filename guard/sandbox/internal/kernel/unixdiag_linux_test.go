@@ -22,7 +22,8 @@ func TestHas(t *testing.T) {
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	var st unix.Stat_t
-	for _, err := range []error{os.Link("relative", "link"), os.Remove("relative"), os.Rename("link", "renamed"), unix.Stat("renamed", &st)} {
+	for _, err := range []error{os.Link("relative", "link"), os.Remove("relative"), os.Rename("link", "renamed"),
+		unix.Stat("renamed", &st)} {
 		if err != nil {
 			t.Fatal(err)
 		}
