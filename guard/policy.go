@@ -151,10 +151,8 @@ func New(cfg Config) (*Policy, error) {
 	if set == nil {
 		set = &settings.Settings{}
 	}
-	for _, path := range slices.Concat([]string{cfg.StateDir, cfg.Home, cfg.Scratch}, cfg.RuleFiles, cfg.OwnFiles) {
-		if path != "" && !filepath.IsAbs(path) {
-			return nil, fmt.Errorf("the path %q of the guard's configuration is not absolute", path)
-		}
+	if err := cfg.checkPaths(); err != nil {
+		return nil, err
 	}
 	c := &rules.Compiler{}
 	if cfg.Home != "" {
@@ -202,11 +200,7 @@ func New(cfg Config) (*Policy, error) {
 	if cfg.CopyOf == "" && !set.Sandbox.GitDirDenied {
 		k.addGit(realOf(c, cfg.StateDir))
 	}
-	for name, value := range set.Env {
-		k.environment = append(k.environment, name+"="+value)
-	}
-	slices.Sort(k.environment)
-	k.passed = set.Bash.EnvPass
+	k.environment, k.passed = environmentOf(set), set.Bash.EnvPass
 	if cfg.StateDir != "" {
 		k.portRecords = filepath.Join(cfg.StateDir, "ports")
 	}
@@ -230,6 +224,25 @@ func New(cfg Config) (*Policy, error) {
 		return &planned
 	})
 	return &Policy{data: k, hidden: &hiddenFiles{data: k}}, nil
+}
+
+// checkPaths returns an error if a path is not absolute.
+func (cfg Config) checkPaths() error {
+	for _, path := range slices.Concat([]string{cfg.StateDir, cfg.Home, cfg.Scratch}, cfg.RuleFiles, cfg.OwnFiles) {
+		if path != "" && !filepath.IsAbs(path) {
+			return fmt.Errorf("the path %q of the guard's configuration is not absolute", path)
+		}
+	}
+	return nil
+}
+
+// environmentOf returns the variables that the settings give commands, as NAME=value in order.
+func environmentOf(set *settings.Settings) (all []string) {
+	for name, value := range set.Env {
+		all = append(all, name+"="+value)
+	}
+	slices.Sort(all)
+	return all
 }
 
 // warningsOf returns what may not mean what the author of the settings intended.

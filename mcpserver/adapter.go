@@ -249,9 +249,8 @@ func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolReque
 	if tool.inside != nil {
 		arguments = tool.inside.args
 	}
-	asks := s.canAsk(ctx)
+	asks, put := s.canAsk(ctx), s.put
 	repeats := asks && server.IsModernRequest(ctx)
-	put := s.put
 	if parent := s.host.children.asker(c.peer.Who.Principal); parent != nil { // clients in cells cannot be asked
 		asks, put = true, parent
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,9 +85,8 @@ requests to the hosts of the service, over TLS. The entries are kept for the wor
 
 func credentialAddCommand(flags *hostFlags) *cobra.Command {
 	var env, file, command, login string
-	var hosts []string
+	var hosts, names []string
 	var untested bool
-	var names []string
 	for _, p := range credential.Presets() {
 		names = append(names, p.Name)
 	}
@@ -108,9 +108,7 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 						didYouMean(args[0], names))}
 				}
 				p := credential.Presets()[at]
-				if env == "" {
-					env = p.Variable
-				}
+				env = cmp.Or(env, p.Variable)
 				hosts = append(hosts, p.Hosts...)
 			}
 			list := maskedVars

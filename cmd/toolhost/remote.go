@@ -146,27 +146,32 @@ and of your credentials those of --credential only.`,
 			return flags.serveHTTP(ctx, cmd.ErrOrStderr(), near)
 		},
 	}
+	flags.add(cmd)
+	return cmd
+}
+
+// add adds the flags.
+func (f *remoteFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
-	h := &flags.host
+	h := &f.host
 	h.addRoots(set, "a `DIR` of the target that the tools work in, in addition to that of TARGET; repeatable (default: where commands start there)")
 	h.addRules(set)
 	h.addTools(cmd)
 	h.addStructured(set)
-	flags.target.add(set)
-	set.BoolVar(&flags.ephemeral, "ephemeral", false, "with sandbox://: delete the workspace at the end")
-	set.BoolVar(&flags.suspend, "suspend", false, "with sandbox://: suspend the sandbox at the end; the workspace stays")
+	f.target.add(set)
+	set.BoolVar(&f.ephemeral, "ephemeral", false, "with sandbox://: delete the workspace at the end")
+	set.BoolVar(&f.suspend, "suspend", false, "with sandbox://: suspend the sandbox at the end; the workspace stays")
 	cmd.MarkFlagsMutuallyExclusive("ephemeral", "suspend")
-	set.StringArrayVar(&flags.secrets, "credential", nil,
+	set.StringArrayVar(&f.secrets, "credential", nil,
 		"the `NAME` of a masked variable (toolhost credential list) whose value here serves commands there, where it is masked too; repeatable")
-	set.StringArrayVar(&flags.forward, "forward", nil,
+	set.StringArrayVar(&f.forward, "forward", nil,
 		"a `PORT` of this machine's loopback interface that leads to the same one of the target, such as that of a server in a background task, or HERE:THERE; repeatable")
-	set.StringVar(&flags.network.address, "listen", "", "with http: the `ADDRESS` to listen on (default: "+
+	set.StringVar(&f.network.address, "listen", "", "with http: the `ADDRESS` to listen on (default: "+
 		listen.DefaultAddress+")")
-	set.StringVar(&flags.tokenFile, "token-file", "",
+	set.StringVar(&f.tokenFile, "token-file", "",
 		"with http: the `FILE` that holds the bearer token (default: one is made and kept in the state directory)")
-	set.StringVar(&flags.stateDir, "state-dir", "",
+	set.StringVar(&f.stateDir, "state-dir", "",
 		"with http: the `DIR` for the token (default: $XDG_STATE_HOME/toolhost)")
-	return cmd
 }
 
 // credentials are the arguments of the far host for the credentials that it gets, and what finds their values whenever

@@ -202,10 +202,7 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 		fmt.Fprintf(f.announce, "toolhost run: --weaker: %s\n", sanitized(strings.Join(cell.Gaps, "; ")))
 	}
 	if f.owned {
-		go func() {
-			<-parentExited(ctx)
-			_, _ = cell.Kill()
-		}()
+		go func() { <-parentExited(ctx); _, _ = cell.Kill() }()
 	}
 	status, err := std.attend(cell)
 	f.messages.release(host.Log())
