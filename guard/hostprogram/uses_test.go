@@ -29,6 +29,7 @@ var resolved = map[string]string{
 	"builtin/internal/shell/supervise/job_windows.go":     "the path that a caller has found",
 	"builtin/internal/shell/supervise/supervised_unix.go": "this program",
 	"builtin/internal/shell/supervise/supervisor_unix.go": "the path that a caller has found",
+	"cmd/toolhost/internal/conformance/relay.go":          "the program that a test names",
 	"cmd/toolhost/dial.go":                                "this program",
 	"cmd/toolhost/run.go":                                 "looks at one absolute path",
 	"cmd/toolhost/selftest_http.go":                       "this program",

@@ -9,12 +9,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"unicode/utf16"
 
+	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/internal/proxy"
 )
 
@@ -88,7 +88,7 @@ func trustStores(own []byte) (files []File) {
 	block, _ := pem.Decode(own)
 	homes, _ := filepath.Glob("/usr/lib/jvm/*") // the pattern is good
 	homes = append(homes, os.Getenv("JAVA_HOME"))
-	if java, err := exec.LookPath("java"); err == nil {
+	if java, err := hostprogram.Find("java"); err == nil {
 		if java, err = filepath.EvalSymlinks(java); err == nil {
 			homes = append(homes, filepath.Dir(filepath.Dir(java)))
 		}
