@@ -273,8 +273,7 @@ func (p *place) adopt() error {
 	}
 	changed = changed || len(now.dirs) != len(p.rec.Dirs)
 	p.rec.Dirs = now.dirs
-	git, moved := gitNow(p.gitDir(), p.rec.Git)
-	if p.rec.Git, changed = git, changed || moved; !changed {
+	if !changed {
 		return nil
 	}
 	err := errors.Join(p.store.write(&p.memory, known), p.store.save(&p.rec))

@@ -73,7 +73,6 @@ func (p *place) settle() {
 		p.note("It could not be recorded which protected files a command wrote: %v.", err)
 	}
 	p.hold(holds)
-	p.settleGit()
 	if now.over {
 		p.note("There are more than %d protected files: not all were compared. Remove those that a command has made.",
 			maxLeaves)

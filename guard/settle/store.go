@@ -66,7 +66,6 @@ type record struct {
 	Files map[name]file // what stood at each name when the first command began, or after the last had ended
 	Dirs  map[name]bool // the directories of that time at and below protected names
 	Held  map[name]*held
-	Git   gitState
 	Next  int // the number of the next slot or copy
 }
 

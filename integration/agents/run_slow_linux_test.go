@@ -50,7 +50,7 @@ func TestRunAttacks(t *testing.T) {
 		{"a file outside", "echo x > " + outside, "Read-only"},
 		{"a denied program through make", "make wipe; sh -c 'r''m kept.txt'; ls kept.txt", "rule Bash(rm:*)"},
 		{"a program that a rule asks for, and no one answers", "git push origin main", "rule Bash(git push:*)"},
-		{"the rules", "echo '{}' > .toolhost/toolhost.json; mv .toolhost x; mkdir -p .toolhost", "Read-only"},
+		{"the rules", "echo '{}' > .toolhost/toolhost.json; mv .toolhost x; mkdir -p .toolhost", ".toolhost/toolhost.json"},
 		{"the settings of another agent", "echo '{}' > ~/.claude/settings.json", "Read-only"},
 		{"the state of the host", "ls -A ~/state/toolhost; mkdir -p ~/state/toolhost; echo x > ~/state/toolhost/x", "No such file"}, // it has a layer there
 		{"a host", "curl -sS --max-time 5 http://example.com/", "example.com"},

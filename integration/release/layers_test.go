@@ -90,7 +90,7 @@ var guardMayImport = map[string][]string{
 	"guard/internal/rules":    {"guard/alias", "guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/settings"},
 	"guard/privatefile":       {"guard/internal/realpath", "guard/lease"},
 	"guard/lease":             {},
-	"guard/settle":            {"guard/hostprogram", "guard/internal/pathname", "guard/internal/realpath", "guard/privatefile", "guard/statedir"},
+	"guard/settle":            {"guard/internal/pathname", "guard/internal/realpath", "guard/privatefile", "guard/statedir"},
 	"guard/statedir":          {"guard/privatefile"},
 	"guard/privatedir":        {"guard/privatefile", "guard/statedir"},
 	"guard/sandbox":           {"guard/hostprogram", "guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/proxy", "guard/privatefile", "guard/settle", "guard/sshagent", "guard/statedir"},
