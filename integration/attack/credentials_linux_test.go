@@ -29,7 +29,8 @@ import (
 	"github.com/toolhost/toolhost/integration/host"
 )
 
-const realToken = "ghp_therealtokenofthepersonatthemachine0"
+// realToken is in no source and in no program of the tests: commands can read those where they lie in /tmp.
+var realToken = "ghp_" + strings.ToLower("THEREALTOKENOFTHEPERSONATTHEMACHINE0")
 
 // credentialGround is a person with a masked token, and two services on loopback that know it: one may get it, the other not.
 type credentialGround struct {
