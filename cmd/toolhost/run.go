@@ -176,8 +176,8 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 		bin, browser, err := serveBrowser(ctx, dir, ownProgram(), pages)
 		spec.Sockets = append(spec.Sockets, browser)
 		spec.Env = slices.DeleteFunc(spec.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") || strings.HasPrefix(e, "BROWSER=") })
-		spec.Env = append(spec.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "BROWSER="+
-			filepath.Join(bin, "xdg-open"))
+		path := bin + string(os.PathListSeparator) + os.Getenv("PATH")
+		spec.Env = append(spec.Env, "PATH="+path, "BROWSER="+filepath.Join(bin, "xdg-open"))
 		return err
 	}
 	if f.ungated {
@@ -202,7 +202,7 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 		fmt.Fprintf(f.announce, "toolhost run: --weaker: %s\n", sanitized(strings.Join(cell.Gaps, "; ")))
 	}
 	if f.owned {
-		go func() { <-parentExited(ctx); _, _ = cell.Kill() }()
+		go killWithParent(ctx, cell)
 	}
 	status, err := std.attend(cell)
 	f.messages.release(host.Log())
@@ -220,6 +220,12 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 		return f.notStarted(errors.New(failure), program)
 	}
 	return statusError(status.ExitCode)
+}
+
+// killWithParent ends a client when the parent of this process has ended.
+func killWithParent(ctx context.Context, cell *builtin.Cell) {
+	<-parentExited(ctx)
+	_, _ = cell.Kill()
 }
 
 func statusError(code int) error {
