@@ -254,8 +254,9 @@ func (s *session) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // readRequests serves the sessions.
 func (p *Proxy) readRequests() {
-	p.sessions, p.resumed, p.signing = make(chan net.Conn), tls.NewLRUClientSessionCache(0), make(chan struct{},
-		maxSigning)
+	p.sessions = make(chan net.Conn)
+	p.resumed = tls.NewLRUClientSessionCache(0)
+	p.signing = make(chan struct{}, maxSigning)
 	p.reader = &http.Server{
 		Handler: http.HandlerFunc(p.serveSession), ReadHeaderTimeout: headerTimeout, ErrorLog: discardLog,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
