@@ -30,8 +30,8 @@ func hostAsking(t *testing.T) (*execGate, *person, func(ctx context.Context, hos
 func TestHostGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, p, connect := hostAsking(t)
-		first, second, other := connect(t.Context(), "a.test"), connect(t.Context(),
-			"a.test"), connect(t.Context(), "b.test")
+		first, second := connect(t.Context(), "a.test"), connect(t.Context(), "a.test")
+		other := connect(t.Context(), "b.test")
 		synctest.Wait()
 		if len(p.asked) != 1 {
 			t.Fatalf("asked %q at once", p.asked)

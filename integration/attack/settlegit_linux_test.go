@@ -15,7 +15,7 @@ import (
 // settleScripts is how many random scripts run with each kind of sandbox.
 const settleScripts = 9
 
-// TestSettleGit runs random scripts of git over several calls and restarts, with each kind of sandbox, and nobody answers. What the
+// TestSettleGit runs random scripts of git over several calls and restarts, with each kind of sandbox, and without an answer. What the
 // calls see and commit is what plain git makes, and outside stands what stood there before. In the end all is kept.
 func TestSettleGit(t *testing.T) {
 	t.Parallel()
