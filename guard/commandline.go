@@ -25,8 +25,8 @@ func newCommandLine(k *policyData, text string, a *command.Analysis, dir Path) *
 	return &commandLine{data: k, text: text, analysis: a, dirs: []Path{dir}, places: map[string][]Path{}}
 }
 
-// follow finds the directories that the line changes to. Where it is not understood
-// which of its commands run in which, each is judged as if it ran in all of them.
+// follow finds the directories that the line changes to. If it is not known which commands run in which directory,
+// each command is judged as if it ran in all of them.
 func (ln *commandLine) follow() {
 	ln.lost = ln.analysis.Lost
 	for _, s := range ln.analysis.Commands {
@@ -58,7 +58,7 @@ func (ln *commandLine) runsIn(places []command.Place) (all []Path) {
 	return all
 }
 
-// walk returns where the steps of a place lead, nothing if that is not known.
+// walk returns the directories that the steps of a place lead to; none if they are not known.
 func (ln *commandLine) walk(place command.Place) []Path {
 	key := place.Key()
 	if dirs, known := ln.places[key]; known {
@@ -126,8 +126,9 @@ func (ln *commandLine) resolve(w command.Word, text string, dir Path) (Path, err
 	return ln.data.resolve(dir, text)
 }
 
-// targets resolves words in each directory that the line may be in when it comes to them: literal ones, and written
-// ones whose variables have values in the text, since no containment holds a rule on files that do not exist yet.
+// targets resolves words in each directory that the line may be in at that point. It takes literal words, and for
+// writes words whose variables have values in the text: no containment enforces a rule on files that do not exist
+// yet.
 func (ln *commandLine) targets(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
 	for _, w := range words {
 		texts := []string{w.Text}

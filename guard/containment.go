@@ -33,7 +33,7 @@ func (c Commands) Excluded(e Exec) bool {
 	return !c.p.data.excluded.Empty() && c.p.data.excludes(e.analysis())
 }
 
-// excludes reports whether every command of a text is excluded. None is whose changes are dropped.
+// excludes reports whether every command of a text is excluded. In plan mode no command is.
 func (k *policyData) excludes(a *command.Analysis) bool {
 	if k.excluded.Empty() || len(a.Commands) == 0 || k.discards() {
 		return false
@@ -160,8 +160,8 @@ func (c Commands) SSHDestinations() (list []sshagent.Destination) {
 	return list
 }
 
-// MaskedFiles returns the files of which contained commands read a copy with sentinels. They are hidden from commands
-// by all other means; what a rule denies as well is not among them.
+// MaskedFiles returns the files of which contained commands read a copy with sentinels. The files themselves are
+// hidden from commands. A file that a rule denies is not in the list.
 func (c Commands) MaskedFiles() []MaskedFile {
 	k := c.p.data
 	return slices.DeleteFunc(slices.Clone(k.files.masked), func(m MaskedFile) bool {
@@ -191,7 +191,8 @@ type network struct {
 // Network returns the hosts that commands may reach.
 func (c Commands) Network() network {
 	n := c.p.data.sandbox.Network
-	publish := !c.p.caller.Remote || n.AllowLocalBinding // a remote caller's port would be opened on another person's machine
+	// A remote caller would open the port on another person's machine.
+	publish := !c.p.caller.Remote || n.AllowLocalBinding
 	if n.PublishPorts != nil {
 		publish = *n.PublishPorts
 	}

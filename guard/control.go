@@ -23,7 +23,7 @@ type control struct {
 	steps map[string]fs.FileInfo // nil: nothing has that name
 	// files are the regular files among the ends: a hard link or a mount gives them other names.
 	files map[realpath.ID]bool
-	names uint64 // how many names these have
+	names uint64 // how many names these files have
 }
 
 // controlNames returns the names by which the host knows the files that it obeys or writes.
@@ -89,7 +89,9 @@ func controlOf(k *policyData, names []string) *control {
 	for _, name := range names {
 		end, err := realpath.Trace(name, lstat)
 		if err != nil {
-			continue // a loop, or inaccessible to us and so to commands: the steps on the way are protected
+			// A loop, or a directory that neither this process nor a command can open: the steps so far are
+			// protected.
+			continue
 		}
 		ends = append(ends, pathname.Place{Given: end})
 		if info := c.steps[end]; info != nil && info.Mode().IsRegular() {
@@ -98,7 +100,7 @@ func controlOf(k *policyData, names []string) *control {
 			c.names += names
 		}
 	}
-	if k.stateDir != "" { // the state is masked, and known by its name
+	if k.stateDir != "" { // the state directory is masked, so commands see only its name
 		if end, err := realpath.Trace(k.stateDir, lstat); err == nil {
 			delete(c.steps, end)
 		}
@@ -106,7 +108,7 @@ func controlOf(k *policyData, names []string) *control {
 	for _, end := range ends {
 		delete(c.steps, end.Given)
 	}
-	delete(c.files, realpath.ID{}) // the system does not report it
+	delete(c.files, realpath.ID{}) // the system reports no identity of files
 	c.ends = pathname.PlacesOf(pathname.Folded, ends...)
 	return c
 }

@@ -29,7 +29,7 @@ func (cfg Config) originals(c *rules.Compiler, more []settings.Entry) (all, read
 			all = append(all, place)
 		}
 	}
-	c.Bounds = append(slices.Clip(c.Bounds), all...) // deny and ask rules hold there too
+	c.Bounds = append(slices.Clip(c.Bounds), all...) // deny and ask rules apply there too
 	return all, readable
 }
 

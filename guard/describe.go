@@ -128,8 +128,8 @@ func dangerOf(what string) danger {
 	return unknown
 }
 
-// decided sets the verdict on an item: that of its own parts, or else of the whole call. line is the command line
-// that the item belongs to, if any.
+// decided sets the verdict on an item: the verdict on the parts of the item, or else on the whole call. line is the
+// command line that the item belongs to, if any.
 func (i *Item) decided(v Verdict, line string) {
 	if i.judged == "" {
 		i.judged = i.What

@@ -125,7 +125,8 @@ func (g ExecGrant) Covers(f ExecFinding, args []string) bool {
 	return coversWords(g.words[1:], args[1:])
 }
 
-// coversWords matches arguments as a wildcard does: each word that is not known stands for any number of them.
+// coversWords matches arguments as a wildcard does: a word that the text does not determine stands for any number of
+// arguments.
 func coversWords(granted []command.Word, args []string) bool {
 	known := func(i int) bool { return granted[i].Static && !granted[i].Home }
 	i, at, star, from := 0, 0, -1, 0

@@ -51,14 +51,14 @@ type identity struct {
 	exec   *sandbox.Exec
 	roots  []string
 	spoken [][]string
-	inside []judged           // what files that are many programs start inside of themselves
-	hiding []sandbox.ExecFile // those of these files that may start more
+	inside []judged           // commands that files with many programs in them start without the kernel
+	hiding []sandbox.ExecFile // the files of that kind that may start further programs without the kernel
 }
 
 // A judged command is one that rules are matched with.
 type judged struct {
 	command.Simple
-	in *sandbox.ExecFile // the file that starts it inside of itself, if one does
+	in *sandbox.ExecFile // the file that starts the command without the kernel, if one does
 }
 
 // commands returns what rules are matched with.
@@ -99,7 +99,7 @@ func identify(e *sandbox.Exec, roots []string, rules ...*rules.Commands) *identi
 	return id
 }
 
-// file adds the names of the i-th file, with these arguments.
+// file adds the names of the i-th file with the arguments args.
 func (id *identity) file(i int, name string, args []string) {
 	names := []string{path.Base(name), strings.TrimPrefix(path.Base(args[0]), "-")}
 	real := ""
@@ -148,8 +148,8 @@ func (id *identity) named(name string, args []string) {
 	}
 }
 
-// script adds the script that an interpreter runs, by its name. If an option may take the next argument, the argument
-// after that is the script, if such a file exists.
+// script adds the script that an interpreter runs, by its name. If an option may take the next argument as its value,
+// the argument after that one is the script, provided that such a file exists.
 func (id *identity) script(ends []string, words []string) {
 	first := true
 	for i := 1; i < len(words); i++ {

@@ -104,7 +104,7 @@ func (in *installation) programs(name string) []program {
 		}
 		id, _ := realpath.Identify(info)
 		if real, err := filepath.EvalSymlinks(full); err == nil && !slices.ContainsFunc(files, func(p program) bool { return p.id == id }) {
-			to, _ := os.Readlink(full) // "" of what is no link
+			to, _ := os.Readlink(full) // "" if it is not a link
 			files = append(files, program{real, id, info.Size(), strings.HasPrefix(to, "/etc/alternatives/")})
 		}
 	}
@@ -180,7 +180,8 @@ func copyTargets(f sandbox.ExecFile, called []string, rules []*rules.Commands) (
 	}
 	for _, c := range rules {
 		for _, name := range c.Programs() {
-			if slices.Contains(called, name) || slices.Contains(names, name) || len(own) > 0 && !slices.Contains(own, name) { // an installed program is no copy of another one
+			// An installed program is not a copy of another one.
+			if slices.Contains(called, name) || slices.Contains(names, name) || len(own) > 0 && !slices.Contains(own, name) {
 				continue
 			}
 			if slices.ContainsFunc(installed.programs(name), func(p program) bool { return installed.same(f, p) && p.is(name, called, own) }) {
@@ -191,7 +192,8 @@ func copyTargets(f sandbox.ExecFile, called []string, rules []*rules.Commands) (
 	return names
 }
 
-// is reports whether a file with these own names is the program of that name when called by others.
+// is reports whether a file is the program p. called are the names by which the file was started, and own the names
+// under which it is installed.
 func (p program) is(name string, called, own []string) bool {
 	if execKnown().applets[path.Base(filepath.ToSlash(p.path))] {
 		return false

@@ -20,15 +20,15 @@ import (
 // maxMultiCall is how much of a file is searched for the names of its programs.
 const maxMultiCall = 8 << 20
 
-// isMultiCall reports whether a file of that name is many programs: which one, its first argument says, or the name
-// it is called by. busybox takes every name that begins with its own.
+// isMultiCall reports whether a file of that name contains many programs. Its first argument, or the name by which it
+// is called, selects one. busybox accepts every name that begins with its own.
 func isMultiCall(name string) bool {
 	return execKnown().applets[name] || strings.HasPrefix(name, "busybox") || strings.HasPrefix(name, "toybox")
 }
 
-// multiCall adds the programs that the i-th file is and starts inside of itself, if it is many programs, by these
-// names and arguments. busybox and toybox start many of their own programs without the kernel, so that nothing else
-// judges these.
+// multiCall adds the programs of the i-th file, if it contains many: the one that these names and arguments select,
+// and those that it starts without the kernel. busybox and toybox start many of their own programs without exec, so
+// that no later check sees them.
 func (id *identity) multiCall(i int, names, args []string) {
 	if i >= len(id.exec.Files) {
 		return
@@ -36,7 +36,8 @@ func (id *identity) multiCall(i int, names, args []string) {
 	f := id.exec.Files[i]
 	own := installed.namesOf(idOf(f))
 	called := path.Base(args[0])
-	if len(args) > 1 && len(own) > 1 && called == path.Base(f.Name) && args[1] != called && slices.Contains(own, args[1]) { // lvm lvremove, kmod rmmod
+	// Lvm lvremove, kmod rmmod.
+	if len(args) > 1 && len(own) > 1 && called == path.Base(f.Name) && args[1] != called && slices.Contains(own, args[1]) {
 		id.add(args[1:])
 	}
 	switch {
@@ -48,7 +49,7 @@ func (id *identity) multiCall(i int, names, args []string) {
 	words := slices.Clone(args)
 	if words[0] = called; !isMultiCall(called) && slices.ContainsFunc(names, isMultiCall) && !command.Known(called) &&
 		!slices.Contains(own, called) {
-		words[0] = "busybox" // a copy of it by a name that is no program's
+		words[0] = "busybox" // a copy of busybox under a name that no program has
 	}
 	for len(words) > 1 && isMultiCall(words[0]) {
 		words = words[1:]
@@ -68,7 +69,7 @@ func (id *identity) multiCall(i int, names, args []string) {
 	}
 }
 
-// hides returns the program of a rule that may start inside of a file whose arguments do not tell what it starts.
+// hides returns the program of a rule that may start inside a file whose arguments do not tell what it starts.
 func (id *identity) hides(programs []string) string {
 	for _, f := range id.hiding {
 		for _, name := range programs {
@@ -89,8 +90,8 @@ func holds(f sandbox.ExecFile, text string) bool {
 	return err == nil && bytes.Contains(content, []byte(text))
 }
 
-// startsInside reports whether a shell that is one of many programs starts the others without the kernel. An
-// installed one is tried; of another one it is assumed.
+// startsInside reports whether a shell in a file with many programs starts the other programs without the kernel. An
+// installed file is tried; any other is assumed to do so.
 func startsInside(f sandbox.ExecFile, own []string) bool {
 	for _, name := range own {
 		if !isMultiCall(name) {
@@ -108,13 +109,14 @@ func startsInside(f sandbox.ExecFile, own []string) bool {
 	return true
 }
 
-// insides are the results of tryInside.
+// insides caches the results of tryInside.
 var insides = struct {
 	sync.Mutex
 	by map[realpath.ID]bool
 }{by: map[realpath.ID]bool{}}
 
-// tryInside has the shell of an installed file start another program of it where no PATH leads to one.
+// tryInside runs the shell of an installed file, has it start another program of that file with a PATH that leads
+// nowhere, and reports whether that worked.
 func tryInside(f sandbox.ExecFile, name string) bool {
 	const longest = 5 * time.Second
 	file, err := hostprogram.Find(name)
@@ -132,6 +134,6 @@ func tryInside(f sandbox.ExecFile, name string) bool {
 	defer cancel()
 	cmd := hostprogram.Command(ctx, name, "sh", "-c", "basename inside/started; echo tried")
 	cmd.Env = []string{"PATH=/nonexistent"}
-	out, _ := cmd.Output() // its text tells
+	out, _ := cmd.Output() // the output tells
 	return string(out) != "tried\n"
 }

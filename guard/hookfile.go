@@ -68,9 +68,10 @@ func (k *policyData) holdHostFiles(set *settings.Settings, s pathname.Spelling) 
 	k.hostFiles = pathname.PlacesOf(s, held...)
 }
 
-// hookFiles returns the files of the workspace that the words of a hook name and that decide what it does: programs, scripts
-// of interpreters, and what these are given. The directory of such a file is one of them if other programs obey it anyway, as
-// .claude/hooks: it holds what the file loads.
+// hookFiles returns the files of the workspace that the words of a hook name and that decide what the hook does:
+// programs, scripts of interpreters, and the files that these get as arguments. If other programs obey the directory
+// of such a file anyway, as with .claude/hooks, the directory is in the list, because the file may load others from
+// it.
 func (t *hostLine) hookFiles() (held []pathname.Place) {
 	add := func(w command.Word, dirs []Path, runs bool) (found bool) {
 		for _, text := range t.texts(w) {
@@ -109,8 +110,8 @@ func (t *hostLine) hookFiles() (held []pathname.Place) {
 	return held
 }
 
-// withDirectory returns the place of a file, and of its directory if that is protected and not the whole of what a client has
-// in the workspace.
+// withDirectory returns the place of a file. It adds the place of its directory if that is protected and holds only a
+// part of what a client has in the workspace.
 func (t *hostLine) withDirectory(path Path) []pathname.Place {
 	all := []pathname.Place{{Given: path.given, Real: path.real}}
 	dir := pathname.Place{Given: filepath.Dir(path.given), Real: filepath.Dir(path.real)}
@@ -121,7 +122,8 @@ func (t *hostLine) withDirectory(path Path) []pathname.Place {
 	return all
 }
 
-// isProgram reports whether a file can be executed, and is no other file on a file system where all can be.
+// isProgram reports whether a file can be executed. On a file system where every file can be, it reports false for
+// files that are not programs.
 func isProgram(path Path) bool {
 	info, err := os.Stat(path.real)
 	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {

@@ -25,7 +25,7 @@ type HostCommand struct {
 	// Dir is the directory that it starts in, absolute.
 	Dir string
 
-	hook bool // only the words that decide what it does name files
+	hook bool // the words of a hook: only those that decide what it does name files
 }
 
 // searchCommands returns the commands of web.search.
@@ -119,8 +119,8 @@ func (c HostCommand) files(k *policyData) (held []pathname.Place) {
 }
 
 // MayRun returns an error if the command line names a file of the boundary that has changed since a person agreed to
-// run it, or loads files there that it does not name. The files of a new command line are agreed to: a person has just
-// written it.
+// run it, or loads files there that it does not name. The files of a new command line count as agreed to, because a
+// person has just written it.
 func (c Commands) MayRun(line HostCommand) error {
 	if err := c.mayRun(line); err != nil {
 		return err
@@ -133,7 +133,8 @@ func (c Commands) mayRun(line HostCommand) error {
 	k := c.p.data
 	var files []string
 	for _, place := range line.files(k) {
-		if info, err := os.Stat(place.Real); err != nil || !info.IsDir() { // no command can change what a protected directory holds
+		// Commands cannot change the content of a protected directory.
+		if info, err := os.Stat(place.Real); err != nil || !info.IsDir() {
 			files = append(files, place.Given)
 		}
 	}
@@ -159,7 +160,7 @@ func (c Commands) MaySearch(text string) error {
 func (c Commands) CheckHostCommands() (problems []error) {
 	for _, line := range c.p.data.hostCommands {
 		err := c.mayRun(line)
-		if err == nil && !line.hook { // such hooks run as the user chose
+		if err == nil && !line.hook { // a person chose that such hooks run outside of the sandbox
 			err = line.unnamed(c.p.data)
 		}
 		if err != nil {
@@ -167,7 +168,8 @@ func (c Commands) CheckHostCommands() (problems []error) {
 			if line.Args != nil {
 				name = line.Args[0]
 			}
-			problems = append(problems, fmt.Errorf("%s: %w", name, err)) // other words may hold tokens
+			// Not the command line itself: its other words may hold tokens.
+			problems = append(problems, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return problems
@@ -194,8 +196,8 @@ func (c Commands) Agreed(path Path) error {
 	return nil
 }
 
-// distrust keeps the host from running programs that tools or commands can write: nothing below these places is found
-// in PATH.
+// distrust keeps the host from running programs that tools or commands can write: it finds no program of PATH below
+// these places.
 func distrust(k *policyData) {
 	hostprogram.Distrust(k.stateDir)
 	for _, name := range slices.Concat(k.inside.Names, k.originals.Names) {

@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// Programs that load files which their arguments do not name in full: "node src" runs src/index.js, and
-// "npm --prefix DIR start" what DIR/package.json says.
+// These programs load files that their arguments do not name in full: "node src" runs src/index.js, and "npm --prefix
+// DIR start" runs what DIR/package.json says.
 var (
 	// scriptRunners run the file that their first operand names, some of them by a part of its name. The letters are
 	// those of the options that are followed by a program or the name of a module in its place.
@@ -24,7 +24,7 @@ var (
 	launchers = map[string]int{
 		"npx": 1, "bunx": 1, "pnpx": 1, "uvx": 1, "npm": 2, "pnpm": 2, "yarn": 2, "bun": 2, "deno": 2, "uv": 2, "pipx": 2,
 	}
-	// valued are options of both whose value is the next word and no operand.
+	// valued are the options of scriptRunners and launchers that take the next word as their value.
 	valued = strings.Fields("--with --with-editable --from --python -p --package --extra --group --filter -w -W -X --title")
 )
 
@@ -34,8 +34,8 @@ var dataFiles = strings.Fields(".db .db3 .sqlite .sqlite3 .duckdb .csv .tsv .jso
 // isData reports whether the name of a file says that no program runs it.
 func isData(name string) bool { return slices.Contains(dataFiles, strings.ToLower(filepath.Ext(name))) }
 
-// unnamed returns an error if a program of the command line loads files of the boundary that the line does not name in
-// full: they cannot be held.
+// unnamed returns an error if a program of the command line loads files of the boundary that the line does not name
+// in full. Such files cannot be protected.
 func (c HostCommand) unnamed(k *policyData) error {
 	t := c.parse(k)
 	for _, s := range t.analysis.Commands {

@@ -14,10 +14,10 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// sandbox.network.programs gives hosts to one program, and not to those that it starts. The program is the file that
-// the kernel runs, as long as commands cannot change it. Only which installed script an interpreter runs is what its
-// arguments say: a script can claim to be another one of the same interpreter, which it could as well start with its
-// own code in it.
+// sandbox.network.programs gives hosts to one program, and not to the programs that it starts. The program is the
+// file that the kernel runs, as long as commands cannot change it. For an interpreter, its arguments tell which
+// installed script it runs. A script can claim to be another script of the same interpreter; it could as well start
+// that script with its own code in it.
 
 // ProgramName returns the name by which sandbox.network.programs knows a program; "" if the program is not known, or
 // commands can change it.
@@ -60,7 +60,7 @@ func scriptOf(p sandbox.Program, ends []string) string {
 		if filepath.IsAbs(arg) && installedScript(name, arg, p.Path) {
 			return name
 		}
-		if !strings.HasPrefix(p.Args[i], "-") { // of which it may be the value
+		if !strings.HasPrefix(p.Args[i], "-") { // the argument may be the value of the option before it
 			return ""
 		}
 	}

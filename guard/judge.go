@@ -90,7 +90,8 @@ type judge struct {
 	exec         *Exec    // the command that is being judged, if any
 }
 
-// add adds a part. The command that loosens it for good names the first root.
+// add adds a part. A part that offers a command to allow the effect for good gets the first root as the directory of
+// that command.
 func (j *judge) add(p Part) {
 	if len(p.personCommand) > 0 && len(j.data.roots) > 0 {
 		root := j.data.roots[0].Given
@@ -189,7 +190,7 @@ func (t *target) part(a Action, rule, reason, remedy string) Part {
 	return Part{What: t.what, Action: a, Rule: rule, Source: builtIn, Reason: reason, Remedy: remedy}
 }
 
-// byRule names only the path that the caller named: the caller may not be allowed to know where its link leads.
+// byRule names only the path that the caller named: the caller may not be allowed to know where a link leads.
 func (t *target) byRule(a Action, r *rules.Rule) Part {
 	verb := "Reading"
 	if t.access == writing {

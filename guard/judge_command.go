@@ -27,7 +27,7 @@ func (j *judge) command(c Exec) {
 	}
 	l := &commandJudge{j: j, line: newCommandLine(j.data, c.Text, c.analysis(), c.Dir)}
 	l.excluded = j.data.excludes(l.line.analysis)
-	if !l.held() { // its names mean the same as to the host
+	if !l.held() { // the command sees the same files under these names as the host
 		host := *j.data
 		host.private = nil
 		j.data = &host
@@ -66,7 +66,8 @@ func (l *commandJudge) denials() {
 			switch {
 			case r != nil:
 				add(s.Text, textOf(s), r)
-			case maybe != nil && l.j.data.execGate() != nil: // it may turn out to be the one that the rule names
+			// The word that is not known may be the one that the rule names.
+			case maybe != nil && l.j.data.execGate() != nil:
 				l.j.add(Part{
 					What: "run " + s.Text, Action: Ask, Rule: maybe.Text, Source: maybe.Source, Final: true,
 					Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", maybe.Text,
@@ -96,8 +97,8 @@ func clip(text string) string {
 	return `"` + strings.ReplaceAll(OneLine(Shorten(text, most)), `"`, `\"`) + `"`
 }
 
-// hiding judges a line whose text does not determine every program, if there are rules on commands.
-// The exec gate judges these programs when they start; without a gate the line requires approval.
+// hiding judges a line whose text does not name every program, if there are rules on commands. The exec gate judges
+// such programs when they start; without a gate the line requires approval.
 func (l *commandJudge) hiding() {
 	a, k := l.line.analysis, l.j.data
 	if k.deny.Commands.Empty() && k.ask.Commands.Empty() {
@@ -141,9 +142,8 @@ func (l *commandJudge) offByChoice() bool {
 		l.j.data.sandbox.OnUnavailable != settings.OnFailureDeny
 }
 
-// unread requires approval if part of the line was not analyzed, and rules on files that the
-// containment does not enforce may apply to that part: a file that requires approval, or a denied
-// file that does not exist yet.
+// unread requires approval if a part of the line was not analyzed, and rules on files that the containment does not
+// enforce may apply to that part: rules on files that require approval, or on denied files that do not exist yet.
 func (l *commandJudge) unread() {
 	k := l.j.data
 	if l.line.analysis.Partial && (!l.contained() && k.ask.HasPaths() || !k.ask.Edit.Empty() || !k.deny.Edit.Empty()) {
@@ -208,7 +208,7 @@ func (l *commandJudge) optOut() {
 	l.j.add(part)
 }
 
-// permission decides by mode and allow rules on what no other check refused.
+// permission decides by mode and allow rules on commands that no other check refused.
 func (l *commandJudge) permission() {
 	switch {
 	case !l.discarded() && l.onlyReads():
@@ -249,7 +249,8 @@ func (l *commandJudge) byRules() {
 	commands := l.line.analysis.Commands
 	for _, s := range commands {
 		part := l.commandPart(s)
-		if part.Action != Allow && s.Outer >= 0 && len(s.Undecidable) == 0 { // Bash(timeout 30 pytest:*) names the inner one too
+		// Bash(timeout 30 pytest:*) names the inner one too.
+		if part.Action != Allow && s.Outer >= 0 && len(s.Undecidable) == 0 {
 			if r := l.j.data.allow.Commands.Allows(commands[s.Outer]); r != nil && r.NamesInner(s.Name) {
 				part = allowedBy("run "+s.Text, r, "A rule allows it.")
 			}

@@ -15,10 +15,10 @@ import (
 	"github.com/toolhost/toolhost/guard/settle"
 )
 
-// A wordFiles judges the files that the literal words and the redirections of a line name. A containment holds the
-// rules on files whatever a command does: there, words are judged so that nothing of a line runs that cannot succeed,
-// and because no containment holds a rule on files that do not exist yet. Without one, literal words are all that is
-// judged.
+// A wordFiles judges the files that the literal words and the redirections of a line name. With a containment, which
+// enforces the rules on files whatever a command does, words are still judged for two reasons: a line that cannot
+// succeed should not run in part, and no containment enforces a rule on files that do not exist yet. Without a
+// containment, only literal words are judged.
 type wordFiles struct{ *commandJudge }
 
 // A check judges a file of the line, and reports whether it decided.
@@ -36,7 +36,7 @@ func (f wordFiles) words() {
 		}
 		for _, t := range f.line.targets(writes, dirs, writing) {
 			f.write(s, t)
-			if t.path.dir && s.Copies() { // under the names that the copied files have
+			if t.path.dir && s.Copies() { // the copies have these names in the directory
 				for _, from := range f.line.targets(reads, dirs, reading) {
 					if p, err := f.j.data.resolve(t.path, filepath.Base(from.path.given)); err == nil {
 						f.write(s, newTarget(p, writing, "write "))
@@ -126,7 +126,7 @@ func (f wordFiles) askedHidden(t *target) (Part, bool) {
 	return part, ok
 }
 
-// through takes a file through checks and keeps what the first that knows has to object.
+// through applies checks to a file in order and keeps the objection of the first check that decides.
 func (f wordFiles) through(t *target, checks ...check) {
 	if t.access == writing && f.discarded() {
 		checks = []check{f.j.denied, f.askedHidden}
@@ -244,7 +244,8 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 	}
 	dirs := f.line.runsIn(w.Places)
 	if !w.Static && !w.Home || f.line.lost && !w.Home && !filepath.IsAbs(w.Text) {
-		for _, t := range f.line.targets([]command.Word{w}, dirs, access) { // the file may stay where it is
+		// The line may still be in one of these directories.
+		for _, t := range f.line.targets([]command.Word{w}, dirs, access) {
 			f.redirected(t)
 		}
 		if !f.autoAllowed() {

@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// aliasing are kinds of file systems that give one file several names, such as ENV~1 for .env. Those that may do so,
-// as what a virtual machine shares or a FUSE program serves, are probed.
+// aliasing are kinds of file systems that give one file several names, such as ENV~1 for .env. Others that may do so,
+// such as shares of a virtual machine and FUSE file systems, are probed.
 const (
 	aliasing      = "cifs drvfs exfat fuseblk hfs hfsplus msdos ntfs ntfs3 smb3 smbfs vfat"
 	mayBeAliasing = "9p fakeowner fuse grpcfuse prl_fs vboxsf virtiofs vmhgfs"
@@ -24,9 +24,9 @@ const (
 // A mount is a file system in the tree.
 type mount struct{ dir, kind string }
 
-// manyNames are the mounts in and above some directories that give one file several names. Rules are held against the
-// name that the directory has for a file. The kernel hides and protects files by one name, so that commands reach
-// them by another one.
+// manyNames are the mounts, in and above some directories, of file systems that give one file several names. Rules
+// are compared with the name that the directory lists for a file. The kernel hides and protects a file under one name
+// only, so that commands could reach it under another one.
 type manyNames []mount
 
 // findManyNames looks for such mounts in and above directories. mounts is what the kernel says of mounts
@@ -93,8 +93,8 @@ func (a manyNames) why() string {
 	return fmt.Sprintf("%s is a file system (%s) that gives one file several names, and the kernel hides a file by one of them", Quote(a[0].dir), a[0].kind)
 }
 
-// stored returns a path with the names that its directories have for what it leads to. The error says that there is
-// no such name.
+// stored returns a path with the names that its directories list for each element. The error says that a directory
+// lists no such name.
 func (a manyNames) stored(path string) (string, error) {
 	for _, m := range a {
 		rest, err := filepath.Rel(m.dir, path)
@@ -116,11 +116,12 @@ func (a manyNames) stored(path string) (string, error) {
 // errNoStoredName says that the entry of a file is not found.
 var errNoStoredName = errors.New("its directory lists no such name, but leads to a file by it: use the name that the directory lists")
 
-// storedName returns the name that a directory has for what a name in it leads to; the name itself if there is nothing.
+// storedName returns the name that a directory lists for the file to which name leads; name itself if there is no
+// file.
 func storedName(dir, name string) (string, error) {
 	info, err := os.Lstat(filepath.Join(dir, name))
 	if err != nil {
-		return name, nil // what does not exist has no other name
+		return name, nil // a file that does not exist has no other name
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {

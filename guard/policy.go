@@ -167,7 +167,7 @@ func New(cfg Config) (*Policy, error) {
 	if len(c.Roots) == 0 {
 		return nil, errors.New("no workspace root: name the directories that the tools may work in")
 	}
-	if c.Bounds = slices.Clone(c.Roots); cfg.CopyOf == "" { // otherwise only the copy is writable
+	if c.Bounds = slices.Clone(c.Roots); cfg.CopyOf == "" { // in a worktree, only the copy is writable
 		c.Bounds = append(c.Bounds, additional(c, set.AdditionalDirectories)...)
 	}
 	if cfg.Scratch != "" {

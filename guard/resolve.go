@@ -72,7 +72,8 @@ func (k *policyData) resolve(dir Path, name string) (Path, error) {
 	}
 	p.dir, p.regular, p.file, p.links = at.Dir, at.Regular, at.File, at.Names
 	if p.at != "" {
-		p.links = min(p.links, 1) // a command cannot link files from elsewhere: its private directories are separate mounts
+		// A command cannot link files from elsewhere, because its private directories are separate mounts.
+		p.links = min(p.links, 1)
 	}
 	return p, nil
 }
@@ -89,7 +90,7 @@ func (k *policyData) hasPrivateDirs() bool {
 
 // follow resolves an absolute name again, as the caller's commands would.
 func (k *policyData) follow(p *Path, name string) (at realpath.Resolved, err error) {
-	if !k.private.Holds(p.given) { // a link leads there
+	if !k.private.Holds(p.given) { // a link leads out of the private directories
 		name = p.real
 	}
 	located := func(name string) string { at, _ := k.private.Locate(name); return at }

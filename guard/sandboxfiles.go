@@ -22,7 +22,8 @@ type commandFiles struct {
 	// readable and writable are allowRead and allowWrite. The directories of git outside the boundary are writable too.
 	readable, writable []string
 	git                []gitDir
-	// masked are files of which commands read a copy with sentinels, and denied matches what is withheld beside them.
+	// masked are files of which commands read a copy with sentinels. denied matches files that are withheld as a
+	// whole.
 	masked []MaskedFile
 	// values are files with the values of masked credentials, which no tool uses.
 	values []string
@@ -70,9 +71,9 @@ func newCommandFiles(c *rules.Compiler, set settings.Sandbox, s pathname.Spellin
 // A gitDir is the directory of the repository of a root, outside of the boundary.
 type gitDir struct{ root, dir string }
 
-// firstNamed has the directories of git that a root named with a file or link of its own when this process first saw
-// it: later a command may have written another name. What it writes there is not named at the next start, see package
-// settle.
+// firstNamed caches the git directories that a root named with its .git file or link when this process first saw the
+// root: a command may have written another name since. Package settle removes that name, so it is not there at the
+// next start.
 var firstNamed sync.Map
 
 // addGit makes the directories of git writable that lie outside of the boundary, but not in the state directory: git
@@ -140,8 +141,8 @@ func (f commandFiles) withhold(c *SandboxPaths, scratch string) {
 	}
 }
 
-// hide hides a path from commands, except for paths below it that are opened again, and for the directory of their
-// temporary files.
+// hide hides a path from commands. The paths below it that are opened again, and the directory of the commands'
+// temporary files, stay visible.
 func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
 	if c.Harmless(name) {
 		return
@@ -159,7 +160,7 @@ func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
 		c.Denied = append(c.Denied, name)
 		return
 	}
-	if realpath.Exists(name) { // else it is looked for before every command
+	if realpath.Exists(name) { // a path that is absent is looked for before every command
 		c.mask(name, scratch, open)
 	}
 }

@@ -22,9 +22,9 @@ func (c *SandboxPaths) dropStray() {
 	}
 }
 
-// Harmless reports whether name is a link that a command could make and whose target must stay visible, since without
-// it commands could do nothing any more, not even remove the link: a directory that they write in, or above one, and
-// the programs of the system. Any other target of a denied link is hidden.
+// Harmless reports whether name is a link that a command could have made, with a target that must stay visible: a
+// directory in which commands write, or one above it, or a program of the system. If such a target were hidden,
+// commands could do nothing, not even remove the link. Any other target of a denied link is hidden.
 func (c *SandboxPaths) Harmless(name string) bool {
 	real, dir, ok := c.linkTarget(name)
 	return ok && (dir && c.holdsWritable(real) || ofSystem(real, dir))

@@ -76,7 +76,7 @@ func (c Commands) SandboxPaths() SandboxPaths {
 	out.Control, out.AllControl = c.ControlPaths(false), c.ControlPaths(true)
 	for _, end := range out.AllControl.Ends {
 		switch {
-		case k.isState(pathname.Slashed(end)) && realpath.Exists(end): // masked paths are protected more strictly already
+		case k.isState(pathname.Slashed(end)) && realpath.Exists(end): // masking protects these more strictly already
 		case slices.Contains(out.Control.Ends, end):
 			out.ReadOnly = append(out.ReadOnly, end)
 		default:
@@ -104,8 +104,8 @@ func (c Commands) SandboxPaths() SandboxPaths {
 	return out
 }
 
-// Mount has settled files protected by mounts: for programs such as servers, whose changes are not settled while they
-// run.
+// Mount has settled files protected by mounts. It is for programs such as servers, whose changes are not settled
+// while they run.
 func (c *SandboxPaths) Mount() {
 	c.ReadOnly = slices.Concat(c.ReadOnly, c.Settled)
 	slices.Sort(c.ReadOnly)
@@ -167,7 +167,7 @@ func otherWorkspaces(scratch string, writable []string) []string {
 // closed are the rules that hide files from commands: those that deny reading, and those that ask before.
 func (k *policyData) closed() []*rules.Matcher { return []*rules.Matcher{k.deny.Read, k.ask.Read} }
 
-// closes reports whether a path whose parent directories are not hidden from commands is.
+// closes reports whether a path is hidden from commands. It checks the path itself, not the directories above it.
 func (k *policyData) closes(name string, dir bool) bool {
 	return slices.ContainsFunc(k.closed(), func(m *rules.Matcher) bool { return m.Holds(name, dir) })
 }
@@ -208,7 +208,7 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 			return fs.SkipDir
 		case within || frozen:
 		case !mountedName(root, path, dir):
-		case d.Type()&fs.ModeSymlink != 0: // its target has another name, which is not settled
+		case d.Type()&fs.ModeSymlink != 0: // the target of a link is protected under its own name
 			c.ReadOnly = append(c.ReadOnly, path)
 		default:
 			c.Settled = append(c.Settled, path)

@@ -43,9 +43,10 @@ type Script struct {
 	real string // the file itself
 }
 
-// Scripts returns the scripts behind the commands of a call that a person is asked about. Their text is the file's as
-// it is now, as the command would find it; it is only read where the caller may read the file unasked. One Script
-// stands for all that are too many to show: its digest is that of theirs.
+// Scripts returns the scripts that the commands of a call run, for a call that a person is asked about. The text is
+// that of the file at this moment, as the command would find it. A file is read only if the caller may read it
+// unasked. If there are too many scripts to show, one Script stands for the rest; its digest is the digest of all
+// their digests.
 func (p *Policy) Scripts(in Intent, v Verdict) (all []Script) {
 	c := in.Command()
 	if c == nil || c.Dir.real == "" {
@@ -78,8 +79,8 @@ func (p *Policy) Scripts(in Intent, v Verdict) (all []Script) {
 		Note: "not shown"})
 }
 
-// changesBefore reports whether a command of the line may change files before the one at an index. Those that it runs
-// in do not.
+// changesBefore reports whether a command of the line may change files before the command at an index runs. Commands
+// that enclose it, such as timeout, do not count.
 func (ln *commandLine) changesBefore(at int) bool {
 	outer := ln.analysis.Commands[at].Outer
 	for i, s := range slices.Backward(ln.analysis.Commands[:at]) {
@@ -106,7 +107,8 @@ func (ln *commandLine) writes(real string) bool {
 // lineOf returns the command line of a call, with the names that its commands see.
 func (p *Policy) lineOf(c Exec) *commandLine {
 	l := newCommandLine(p.data, c.Text, c.analysis(), c.Dir)
-	if c.Unsandboxed || !p.data.containment().Writes || p.data.excludes(l.analysis) { // its names mean the same as to the host
+	// Its names mean the same as to the host.
+	if c.Unsandboxed || !p.data.containment().Writes || p.data.excludes(l.analysis) {
 		host := *p.data
 		host.private = nil
 		l.data = &host
@@ -168,7 +170,7 @@ func (p *Policy) scriptIn(ln *commandLine, at command.Script, dir Path) (Script,
 	return Script{}, false
 }
 
-// script reads a script. A program that is no text, or that may not be read, is none.
+// script reads a script. ok is false for a program that is not text and for a file that may not be read.
 func (p *Policy) script(path Path, program bool) (Script, bool) {
 	s := Script{File: path.String(), real: path.real}
 	raw, err := p.readScript(path)

@@ -44,7 +44,7 @@ func newWebData(c *rules.Compiler, set *settings.Settings) webData {
 
 func (w webData) opened(host, port string) bool { return proxy.MatchesAny(w.private, host, port) }
 
-// Opened reports whether web.allowPrivate names the host and the port.
+// Opened reports whether web.allowPrivate names the host and the port of a fetch.
 func (w Web) Opened(f Fetch) bool { return w.data.web.opened(f.Host, f.Port) }
 
 // IgnoresRobots reports whether the robots.txt of sites is ignored.

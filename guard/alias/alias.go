@@ -14,7 +14,8 @@ import (
 
 // An Argument is what an argument that a tool does not have means. The zero Argument means nothing and is left out.
 type Argument struct {
-	// Field is the argument of the tool that is meant, by the same value if For is empty.
+	// Field is the argument of the tool that the argument stands for. The value is passed on unchanged if For is
+	// empty.
 	Field string
 	// For is the value of Field that is meant by true. By false nothing is meant.
 	For string
