@@ -40,7 +40,7 @@ func (f *installFlags) adoptServers(cmd *cobra.Command, client clients.Client, r
 	return err
 }
 
-// giveServersBack puts what was adopted into the client's file again.
+// giveServersBack returns the adopted servers to the client's file.
 func (f *installFlags) giveServersBack(cmd *cobra.Command, client clients.Client, r clients.Request) error {
 	from, err := (&hostFlags{}).serverFile()
 	if err != nil {

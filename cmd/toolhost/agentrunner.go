@@ -32,8 +32,8 @@ func agentRunner(host *mcpserver.Host, text string, into *builtin.Env) error {
 	return nil
 }
 
-// runnerClient fills in what is known of a runner, and returns it as a client. An object that has no arguments adds
-// to what is known of its command.
+// runnerClient fills in the known settings of a runner, and returns the runner as a client. An object without
+// arguments adds to the known settings of its command.
 func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
 	r := &into.Agents.Runner
 	own := strings.HasPrefix(text, "{")
@@ -137,5 +137,6 @@ const layerAge = 7 * 24 * time.Hour
 
 // removeOldLayers removes the private directories of agents that are not continued any more.
 func removeOldLayers(dir string) {
-	_ = statedir.SweepDir(dir, statedir.Limits{Age: layerAge}, statedir.All) // what cannot be removed is tried again
+	// Directories that cannot be removed are tried again at the next start.
+	_ = statedir.SweepDir(dir, statedir.Limits{Age: layerAge}, statedir.All)
 }

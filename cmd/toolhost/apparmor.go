@@ -23,14 +23,14 @@ import (
 const (
 	apparmorFile   = "/etc/apparmor.d/toolhost"
 	apparmorSwitch = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
-	// apparmorPath is where the parser is looked for first: the PATH of root may lack it.
+	// apparmorPath is searched for the parser first, because the PATH of root may lack these directories.
 	apparmorPath = "/usr/sbin:/sbin:/usr/bin:/bin:"
 )
 
 var (
 	apparmorPrograms = regexp.MustCompile(`(?m)^@\{toolhost\} \+?= (.+)\n`)
-	// apparmorSpecial matches characters that mean something in a path of a profile, apparmorEscaped one that is taken as
-	// it is.
+	// apparmorSpecial matches characters that have a meaning in a path of a profile. apparmorEscaped matches an
+	// escaped character, which stands for itself.
 	apparmorSpecial = regexp.MustCompile(`[\\"*?{}^,\[\]]`)
 	apparmorEscaped = regexp.MustCompile(`\\(.)`)
 )
@@ -55,7 +55,7 @@ type apparmor struct {
 	root    string // of the file system
 	program string // the path of this program, without links
 	user    int    // the effective user
-	// find returns the path of the parser, and load has it load a file.
+	// find returns the path of the parser. load runs the parser on a file.
 	find func() (string, error)
 	load func(parser, file string) error
 }
@@ -77,8 +77,8 @@ func newAppArmor(ctx context.Context, program string) apparmor {
 	}
 }
 
-// install writes the profile for this program, loads it, and says what it did. If it cannot be loaded, the file is as
-// it was.
+// install writes the profile for this program, loads it, and reports what it did. If the profile cannot be loaded,
+// the file is restored.
 func (a apparmor) install(w io.Writer) error {
 	if runtime.GOOS != "linux" {
 		return errors.New("AppArmor is part of Linux, and nothing is to be installed here")
@@ -116,7 +116,7 @@ func (a apparmor) install(w io.Writer) error {
 	return err
 }
 
-// replace puts text in the place of a file that everyone may read. Without text it removes the file.
+// replace replaces a file that everyone may read. Without text it removes the file.
 func (a apparmor) replace(file string, text []byte) error {
 	if len(text) == 0 {
 		return os.Remove(file)
@@ -127,7 +127,7 @@ func (a apparmor) replace(file string, text []byte) error {
 	return os.Chmod(file, 0o644)
 }
 
-// profile returns the profile for this program and those that the installed one is for, as far as they exist.
+// profile returns the profile for this program and for those programs of the installed profile that still exist.
 func (a apparmor) profile(installed string) (string, error) {
 	name, err := apparmorName(a.program)
 	if err != nil {

@@ -54,8 +54,7 @@ func tokensFile(named, stateDir string) (string, error) {
 	return filepath.Join(stateDir, "tokens.json"), nil
 }
 
-// literally writes a path as a pattern that means this path alone. White space at the end of a rule counts in
-// brackets only.
+// literally returns a pattern that matches this path only. White space at the end of a rule counts only in brackets.
 func literally(path string) string {
 	var b strings.Builder
 	for path != "" {
@@ -73,8 +72,8 @@ func literally(path string) string {
 	return b.String()
 }
 
-// protectFiles denies tools the files that flags name and that hold secrets or permissions. Those in the state
-// directory are already out of their reach.
+// protectFiles denies tools the files with secrets or permissions that flags name. Files in the state directory are
+// out of reach of tools already.
 func protectFiles(cfg *mcpserver.Config, files ...string) error {
 	for _, file := range files {
 		if file == "" {
@@ -93,7 +92,7 @@ func protectFiles(cfg *mcpserver.Config, files ...string) error {
 	return nil
 }
 
-// callers holds the authorized callers and what is announced about them.
+// callers holds the authorized callers, and what is announced about them.
 type callers struct {
 	mcpserver.HTTPConfig
 	token, file string // of the single token, if there is one
@@ -143,7 +142,8 @@ func (f *authFlags) open(ctx context.Context, single func(file string) (string, 
 	return w, nil
 }
 
-// openTokens opens the file of named tokens. One that is named must be there; the other may come later.
+// openTokens opens the file of named tokens. A file that a flag names must exist; the default file may be created
+// later.
 func (f *authFlags) openTokens(cfg mcpserver.Config) (*auth.TokenFile, error) {
 	path, err := tokensFile(f.tokens, cfg.StateDir)
 	if err != nil {

@@ -78,7 +78,7 @@ read, so that what it changes can be taken back; it waits at most 10 seconds for
 	return cmd
 }
 
-// refuseBackground refuses a call whose task would end with the command, which is its host.
+// refuseBackground refuses a call that would start a task: the task would end with this command, which is its host.
 func refuseBackground(input []byte) error {
 	var args struct {
 		Background any `json:"run_in_background"`
@@ -222,7 +222,7 @@ command or path it was found for. Where the text of a command does not tell ever
 // pair is an argument of a call as a word: KEY=TEXT, or KEY:=JSON.
 var pair = regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_]*)(:?=)(.*)$`)
 
-// arguments reads the arguments of a call, which are one JSON object or words; what follows them are roots.
+// arguments reads the arguments of a call: one JSON object, or words. The arguments after them are roots.
 func arguments(cmd *cobra.Command, words []string) (input []byte, roots []string, err error) {
 	args := map[string]any{}
 	for len(words) > 0 {

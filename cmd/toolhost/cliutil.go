@@ -23,8 +23,9 @@ import (
 
 // Exit codes. They are listed by toolhost help exit-codes.
 const (
-	exitOK     = 0
-	exitFailed = 1 // the tool reports an error, the call was refused, a check failed, or the command could not do its work
+	exitOK = 0
+	// exitFailed means that the tool reports an error, a call was refused, a check failed, or the command failed.
+	exitFailed = 1
 	exitUsage  = 2 // the command line cannot be understood, or a settings file cannot be parsed
 	exitCannot = 3 // the client cannot be verified
 	// exitConflicts means that toolhost try left conflicts when it applied the changes.
@@ -154,8 +155,7 @@ func refuseEmpty(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// helpOnlyOf makes help about a command that does not exist an error: cobra would show that of the program, as if
-// nothing were wrong.
+// helpOnlyOf makes help about an unknown command an error. cobra would show the help of the program and exit 0.
 func helpOnlyOf(root *cobra.Command, noCommand cobra.PositionalArgs) {
 	help, _, err := root.Find([]string{"help"})
 	if err != nil || help == root {
@@ -209,7 +209,8 @@ func didYouMean(name string, known []string) string {
 
 // completeFlag proposes the values of a flag.
 func completeFlag(cmd *cobra.Command, flag string, values func() []string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { // fails where it is set twice
+	// Fails only if it is registered twice.
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return values(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
@@ -221,8 +222,8 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// sanitized is a text of others, such as a path or a rule of a repository, on one line of a terminal: it can neither
-// steer the terminal nor look like a line of ours.
+// sanitized returns a text of other programs, such as a path or a rule of a repository, as one line for a terminal.
+// The line has no control characters, and cannot be taken for a line of this program.
 func sanitized(text string) string {
 	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(mcpserver.Sanitize(text))
 }
@@ -267,7 +268,7 @@ const (
 // actionColours are the colours of verdicts and rules.
 var actionColours = map[string]colour{"allow": green, "ask": yellow, "deny": red}
 
-// useColor reports whether colours may be written to w: it is a terminal that knows them, and NO_COLOR is not set
+// useColor reports whether colours may be written to w: w is a terminal that supports them, and NO_COLOR is not set
 // (https://no-color.org).
 func useColor(w io.Writer) bool {
 	f, ok := w.(*os.File)
@@ -282,7 +283,7 @@ func coloured(w io.Writer, c colour, text string) string {
 	return string(c) + text + string(plain)
 }
 
-// shownDiff is a diff as w shows it: on a terminal it cannot steer, and in colours; a program gets it as it is.
+// shownDiff returns a diff for w: coloured and without control characters for a terminal, unchanged for a program.
 func shownDiff(w io.Writer, diff string) string {
 	if f, ok := w.(*os.File); !ok || !isTerminal(f) {
 		return diff

@@ -35,7 +35,7 @@ func (f *consoleFlags) add(flags *pflag.FlagSet) {
 		"the loopback `ADDRESS` of the console, such as 127.0.0.1:0; implies --console")
 }
 
-// apply makes the host of this configuration one that a console sees.
+// apply lets a console observe the host of this configuration.
 func (f *consoleFlags) apply(cfg *mcpserver.Config) {
 	if f.on || f.always || f.listen != "" {
 		f.board = console.New(f.always)
@@ -60,8 +60,8 @@ func (f *consoleFlags) open(host *mcpserver.Host, kind string) ([]sidecar, error
 		serve: site.Serve}}, nil
 }
 
-// The kinds of hosts, by how clients reach them. Only one over HTTP listens on a port; the console of another listens
-// on a socket.
+// The kinds of hosts, by how clients reach them. Only a host over HTTP listens on a port; the console of any other
+// host listens on a socket.
 const (
 	stdioKind = "stdio"
 	httpKind  = "http"

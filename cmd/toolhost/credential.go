@@ -163,7 +163,7 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 	return cmd
 }
 
-// tryMask tests a new mask. That it does not work is no error: the token may come later.
+// tryMask tests a new mask. A failure is not an error, because the token may be set later.
 func tryMask(cmd *cobra.Command, m settings.Mask) error {
 	err := testMask(cmd.Context(), cmd.OutOrStdout(), m)
 	if err != nil {
@@ -192,7 +192,7 @@ func (f *hostFlags) eachMask(names []string, do func(list string, m settings.Mas
 	vars, files := set.Sandbox.Credentials.MaskedVars, set.Sandbox.Credentials.MaskedFiles
 	all := slices.Concat(vars, files)
 	for _, e := range set.Sandbox.Credentials.SSHAgent {
-		d, _ := sshagent.ParseDestination(e.Text) // others are not in the list
+		d, _ := sshagent.ParseDestination(e.Text) // permitLogin has checked the entries
 		all = append(all, settings.Mask{Entry: e, InjectHosts: []string{d.Address()}})
 	}
 	for i, m := range all {

@@ -46,12 +46,12 @@ type demo struct {
 	out    io.Writer
 	person *bufio.Reader // nil without a terminal
 	place
-	home   string // scratch, like the rest
+	home   string // a scratch directory, as are the others
 	origin string // the repository that the agent could push to; "" without git
 	pushed string // the commit in origin
 	tools  []string
 	talk   *talk
-	open   []string // what was not held
+	open   []string // the calls that did harm
 }
 
 // The contents of the scratch repository.
@@ -69,9 +69,9 @@ type demoCall struct {
 	shown string
 	tool  string
 	args  message
-	// held reports whether the call did no harm; nil for a call that can do none.
+	// held reports whether the call did no harm. It is nil for a call that can do none.
 	held func(demoAnswer) bool
-	// harm is what happened otherwise.
+	// harm says what happened if the call did harm.
 	harm string
 }
 
@@ -289,7 +289,7 @@ func (d *demo) ask(ctx context.Context, question string) message {
 	return message{"action": "accept", "content": message{"decision": decision}}
 }
 
-// line reads a line of the person; without a terminal it prints what stands for it.
+// line reads a line from the person. Without a terminal it prints and returns the given answer.
 func (d *demo) line(ctx context.Context, otherwise string) string {
 	if d.person == nil {
 		d.say("%s\n", otherwise)
@@ -308,7 +308,7 @@ func (d *demo) line(ctx context.Context, otherwise string) string {
 	}
 }
 
-// takeBack shows what was changed, rewinds the scratch repository, and says whether all was held.
+// takeBack shows the changes, rewinds the scratch repository, and reports whether every call was held.
 func (d *demo) takeBack(ctx context.Context, self string) error {
 	raw, err := d.toolhost(ctx, self, "history", "--json")
 	if err != nil {
@@ -349,7 +349,7 @@ func (d *demo) toolhost(ctx context.Context, self string, args ...string) (strin
 	return string(out), nil
 }
 
-// conclude looks at the disk.
+// conclude compares the disk with what should be there.
 func (d *demo) conclude(ctx context.Context) error {
 	now, err := os.ReadFile(filepath.Join(d.root, demoFile))
 	if err != nil || string(now) != demoContent || !exists(filepath.Join(d.root, demoNote)) {

@@ -35,9 +35,9 @@ const (
 	dialName = "dial"
 	// farFolder is the subdirectory of the state directory with the sockets of hosts for relays.
 	farFolder = "remote"
-	// farStart is how long such a host may take to start.
+	// farStart is how long a host for relays may take to start.
 	farStart = 30 * time.Second
-	// farLook is how often it is looked whether a host for relays is idle.
+	// farLook is the interval at which a host for relays checks whether it is idle.
 	farLook = time.Second
 	// maxFarLog is how much of the log of a host that did not start is shown, in bytes.
 	maxFarLog = 2 << 10
@@ -78,7 +78,7 @@ func dialCommand() *cobra.Command {
 				return err
 			}
 			link, err := place.connect(cmd.Context())
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the next link would fail too
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the next connection would fail as well
 				fmt.Fprintln(cmd.OutOrStdout(), remote.FailMark+sanitized(err.Error()))
 			}
 			if err != nil {
@@ -104,7 +104,7 @@ func dialCommand() *cobra.Command {
 	return cmd
 }
 
-// atHome replaces ~/ at the beginning of directories: no shell does it for the arguments of toolhost remote.
+// atHome expands ~/ at the beginning of directories: no shell does it for the arguments of toolhost remote.
 func atHome(dirs []string) (all []string, err error) {
 	for _, dir := range dirs {
 		if rest, ok := strings.CutPrefix(dir+"/", "~/"); ok {
@@ -126,8 +126,8 @@ type farSite struct {
 	settings [][]byte // their texts
 }
 
-// farPlace returns the place for the arguments of toolhost dial, and settings. A change of this program is another
-// version.
+// farPlace returns the place of the host for the arguments of toolhost dial and settings. A changed program counts as
+// another version.
 func farPlace(state string, roots, args []string, settings [][]byte) (p farSite, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -396,7 +396,8 @@ func farRoutes(ctx context.Context, host *mcpserver.Host, server *mcpserver.Serv
 		both, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(r.Context(), cancel)()
-		_ = server.ServeNamed(both, rand.Text(), r.Body, remote.Duplex(w)) // the near side sees that the stream ends
+		// The near side notices the end of the stream.
+		_ = server.ServeNamed(both, rand.Text(), r.Body, remote.Duplex(w))
 	})
 	mux.HandleFunc("POST "+remote.PortPath, servePort)
 	mux.HandleFunc("GET "+remote.TasksPath, func(w http.ResponseWriter, _ *http.Request) { _ = printJSON(w, runningTasks(host)) })
@@ -428,8 +429,8 @@ func farRoutes(ctx context.Context, host *mcpserver.Host, server *mcpserver.Serv
 	return mux
 }
 
-// farConsole is the console of a host for relays with the same roots, by its id. Without an id it is the newest one of
-// another process: this one may have been started to ask for it.
+// farConsole returns the console with this id, of a host for relays with the same roots. Without an id it returns the
+// newest console of another process: this process may have been started only to ask for it.
 func farConsole(host *mcpserver.Host, id string) (found console.Instance, err error) {
 	all, err := console.Find(host.Operator().StateDir())
 	for _, i := range all {

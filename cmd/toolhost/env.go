@@ -7,13 +7,13 @@ import (
 	"runtime"
 )
 
-// ensureHome gives the process a home directory where its environment names none that can be used, as that of a service
-// or of a client that passes little on. The user's rules are found from it, and so are the keys that commands must not
-// see: without it both would silently be left out. A relative path in a variable of the XDG base directories is no
-// path ("must be absolute", says their specification), and os.UserConfigDir would find no directory for it.
+// ensureHome sets the home directory of the process if its environment names none that can be used, as in a service,
+// or under a client that passes few variables. The host finds the user's rules in the home directory, and hides the
+// keys there from commands; without it, both would silently be left out. A relative path in a variable of the XDG
+// base directories is ignored, as their specification demands: os.UserConfigDir would return an error for it.
 func ensureHome(lookup func() (*user.User, error)) {
 	if runtime.GOOS == "windows" {
-		return // there %USERPROFILE% is the system's
+		return // on Windows the system sets %USERPROFILE%
 	}
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"} {
 		if dir := os.Getenv(name); dir != "" && !filepath.IsAbs(dir) {

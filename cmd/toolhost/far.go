@@ -28,8 +28,7 @@ func (f *farFlags) add(flags *pflag.FlagSet, usage string) {
 	f.target.add(flags)
 }
 
-// options are the arguments of toolhost remote for these flags, with paths of this machine that hold in every
-// directory.
+// options returns the arguments of toolhost remote for these flags. It makes paths of this machine absolute.
 func (f *farFlags) options() (args []string, err error) {
 	if _, err := parseTarget(f.name); err != nil {
 		return nil, err
@@ -47,7 +46,7 @@ func (f *farFlags) options() (args []string, err error) {
 	return args, nil
 }
 
-// with has a link to the target as long as do runs.
+// with opens a link to the target while do runs.
 func (f *farFlags) with(cmd *cobra.Command, roots []string, do func(context.Context, *remote.Near) error) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()

@@ -109,7 +109,7 @@ func (f *hostFlags) addState(flags *pflag.FlagSet) {
 	flags.StringVar(&f.stateDir, "state-dir", "", "the `DIR` for results, read state, history and journals (default: $XDG_STATE_HOME/toolhost)")
 }
 
-// addStructured adds the flag of what is served to clients of MCP alone.
+// addStructured adds the flag of structured results, which only clients of MCP get.
 func (f *hostFlags) addStructured(flags *pflag.FlagSet) {
 	flags.StringVar(&f.structured, "structured", "auto",
 		"who gets structuredContent beside the text: `auto`, always or never; auto leaves out clients that would show it to a model in place of the text")
@@ -203,7 +203,7 @@ func (f *hostFlags) checkTools() error {
 // oneCallWait is how long the command of one call waits until its workspace has been read: a large one takes seconds.
 const oneCallWait = 10 * time.Second
 
-// with opens a host for one call, as long as do runs; names are further roots.
+// with opens a host for one call while do runs. names are further roots.
 func (f *hostFlags) with(names []string, do func(*mcpserver.Host) error) error {
 	cfg, err := f.config(names, false)
 	if err != nil {
@@ -213,7 +213,7 @@ func (f *hostFlags) with(names []string, do func(*mcpserver.Host) error) error {
 	return open(cfg, do)
 }
 
-// open opens a host for as long as do runs.
+// open opens a host while do runs.
 func open(cfg mcpserver.Config, do func(*mcpserver.Host) error) error {
 	if err := listen.ClearEnvironment(); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/remote"
 )
 
-// A forwarding leads from a port of this machine's loopback interface to one of the target's.
+// A forwarding forwards a port of this machine's loopback interface to a port of the target's.
 type forwarding struct{ here, there int }
 
 // parseForwarding reads PORT, or HERE:THERE.
@@ -32,7 +32,7 @@ func parseForwarding(text string) (f forwarding, err error) {
 	return f, nil
 }
 
-// forward has ports of this machine lead to the target until ctx is done.
+// forward forwards ports of this machine to the target until ctx is done.
 func forward(ctx context.Context, stderr io.Writer, near *remote.Near, texts []string) error {
 	for _, text := range texts {
 		f, err := parseForwarding(text)
@@ -69,7 +69,7 @@ func (f forwarding) accept(ctx context.Context, stderr io.Writer, near *remote.N
 	}
 }
 
-// servePort joins the near side to a program that listens on the loopback interface here.
+// servePort connects the near side to a program that listens on the loopback interface of this machine.
 func servePort(w http.ResponseWriter, r *http.Request) {
 	port, err := strconv.ParseUint(r.URL.Query().Get("port"), 10, 16)
 	if err != nil {

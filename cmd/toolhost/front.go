@@ -23,8 +23,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
-// A front leads the callers of toolhost http --workspaces to the hosts of their workspaces. It keeps nothing that another
-// process with the same flags does not find.
+// A front connects the callers of toolhost http --workspaces to the hosts of their workspaces. It keeps no state that
+// another process with the same flags could not find.
 type front struct {
 	places places
 	relays *remote.Relays
@@ -110,7 +110,7 @@ func (f *hostFlags) serveWorkspaces(ctx context.Context, where string, network *
 	if err != nil {
 		return err
 	}
-	defer l.Close() // the server has closed it, unless there is none
+	defer l.Close() // already closed if the server has run
 	single := func(file string) (string, string, bool, error) { return mcpserver.KeptToken(cfg.StateDir, file) }
 	known, err := callers.open(ctx, single, cfg)
 	if err != nil {
@@ -150,8 +150,8 @@ func (f *hostFlags) serveWorkspaces(ctx context.Context, where string, network *
 	return mcpserver.ServeWorkspaces(ctx, front, l, known.HTTPConfig)
 }
 
-// openFrontAudit opens the audit log of what no workspace gets: requests that are refused. The hosts write their calls
-// into the same file.
+// openFrontAudit opens the audit log of requests that are refused before they reach a workspace. The hosts write
+// their calls into the same file.
 func openFrontAudit(cfg mcpserver.Config) (*audit.Log, error) {
 	path := cmp.Or(cfg.AuditLog, filepath.Join(cfg.StateDir, auditFile))
 	return audit.Open(audit.Config{

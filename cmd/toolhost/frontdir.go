@@ -16,8 +16,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
-// dirPlaces are the workspaces of this machine: the directories in one. The host of each is that of toolhost dial, which
-// all servers of the same directory share.
+// dirPlaces are workspaces on this machine: the subdirectories of one directory. The host of a workspace is the one
+// that toolhost dial starts. All servers of the same directory share it.
 type dirPlaces struct {
 	dir      string // without links
 	state    string
@@ -81,7 +81,7 @@ func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFla
 	return &dirPlaces{dir, cfg.StateDir, args, texts, cfg.Log}, nil
 }
 
-// frontArguments are the arguments of the hosts of workspaces, wherever they are, and the texts of their settings in
+// frontArguments returns the arguments of the hosts of workspaces on any machine, and the texts of their settings in
 // base64.
 func (f *hostFlags) frontArguments() (args, settings []string, err error) {
 	args, settings, err = f.dialArguments()
@@ -104,7 +104,7 @@ func (d *dirPlaces) find(who auth.Identity, name string) (w remote.Workspace, er
 		return w, mcpserver.ErrNoWorkspace
 	}
 	path := filepath.Join(d.dir, name)
-	if info, err := os.Lstat(path); err != nil || !info.IsDir() { // not a link either
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() { // a link is refused too
 		return w, mcpserver.ErrNoWorkspace
 	}
 	return remote.Workspace{
@@ -130,7 +130,7 @@ func (d *dirPlaces) mayEnter(who *auth.Identity, name string) bool {
 	return first == name
 }
 
-// dialer returns what opens links to the host of a workspace, and starts the host if need be.
+// dialer returns a function that opens links to the host of a workspace, and starts the host if necessary.
 func (d *dirPlaces) dialer(name, path string) (remote.Dialer, error) {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {

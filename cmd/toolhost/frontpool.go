@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// suspendEvery is how often it is looked for sandboxes that nothing uses.
+	// suspendEvery is the interval at which unused sandboxes are looked for.
 	suspendEvery = time.Minute
 	// listTime is how long the API server may take to list the workspaces of a caller.
 	listTime = 10 * time.Second
@@ -29,7 +29,7 @@ type pool interface {
 	SuspendUnused(ctx context.Context) (int, error)
 }
 
-// poolPlaces are the workspaces of a pool: each caller has those that it names.
+// poolPlaces are the workspaces of a pool. Each caller has the workspaces that it names.
 type poolPlaces struct {
 	pool pool
 	dial func(principal, name string) remote.Dialer
@@ -65,8 +65,8 @@ func (p *poolPlaces) find(who auth.Identity, name string) (w remote.Workspace, e
 	}, nil
 }
 
-// limited returns a dialer that makes no workspace for a caller that has as many as it may. Servers that do so at once may
-// make one more each.
+// limited returns a dialer that makes no workspace for a caller that has as many as it may have. Two servers that
+// make one at the same time may exceed the limit by one each.
 func (p *poolPlaces) limited(principal, name string, dial remote.Dialer) remote.Dialer {
 	counted := false
 	return func(ctx context.Context) (io.ReadWriteCloser, error) {

@@ -20,7 +20,7 @@ var helpGroups = []struct {
 	{"try", "Try and look:", []string{"demo", "call", "tools", "doctor", "profile", "version"}},
 }
 
-// examples are the examples in the help of commands that do not bring one.
+// examples are the examples in the help of commands that define none themselves.
 var examples = map[string]string{
 	"toolhost":               "toolhost stdio --root ~/src/project\ntoolhost call Read file_path=README.md",
 	"toolhost stdio":         "toolhost stdio --root ~/src/project\ntoolhost stdio --tools Read,Grep,Glob ~/src/project ~/src/library",
@@ -81,8 +81,8 @@ func arrange(root *cobra.Command) {
 	each(root)
 }
 
-// implied adds the command that is left out: clients may start toolhost with directories and flags alone, or with
-// nothing.
+// implied adds the command that was left out: clients may start toolhost with directories and flags only, or without
+// arguments.
 func implied(root *cobra.Command, args []string) []string {
 	if len(args) == 0 {
 		return []string{"stdio"}
@@ -96,7 +96,7 @@ func implied(root *cobra.Command, args []string) []string {
 				return args // flags before a command: an error that says so is better than a directory of that name
 			}
 		}
-	case isCommand(root, first), !isDirectory(first): // a directory of that name is ./NAME
+	case isCommand(root, first), !isDirectory(first): // such a directory is written ./NAME
 		return args
 	}
 	return append([]string{"stdio"}, args...)
@@ -108,7 +108,7 @@ func isCommand(root *cobra.Command, word string) bool {
 	return err == nil && cmd != root
 }
 
-// isDirectory reports whether a word can only be meant as a directory.
+// isDirectory reports whether a word can only be the name of a directory.
 func isDirectory(word string) bool {
 	info, err := os.Stat(word)
 	return err == nil && info.IsDir() || strings.ContainsRune(word, filepath.Separator) || word == "." || word == "~"

@@ -132,7 +132,7 @@ func usageCommand(flags *hostFlags) *cobra.Command {
 	return cmd
 }
 
-// nothing names no files, so that the rules of no other workspace are asked.
+// nothing names no files, so no rules of another workspace are applied.
 func nothing(string) ([]string, error) { return nil, nil }
 
 func showCommand(flags *hostFlags) *cobra.Command {
@@ -172,7 +172,7 @@ func showCommand(flags *hostFlags) *cobra.Command {
 	return cmd
 }
 
-// sinceTime reads a time, or how long ago it was. Empty is the zero time.
+// sinceTime parses a time, or an age such as 2h. Empty text is the zero time.
 func sinceTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -188,7 +188,7 @@ func sinceTime(text string) (time.Time, error) {
 	return time.Time{}, usageError{fmt.Errorf("--since %s: neither a time such as 2026-01-31T15:04 nor a duration such as 10m or 30d", text)}
 }
 
-// parseDuration reads a duration, also one of days or weeks: 30d, 2w.
+// parseDuration parses a duration, which may be in days or weeks: 30d, 2w.
 func parseDuration(text string) (time.Duration, error) {
 	for suffix, hours := range map[string]float64{"d": 24, "w": 7 * 24} {
 		if number, ok := strings.CutSuffix(text, suffix); ok {
@@ -227,14 +227,14 @@ type changedCall struct {
 	Tool      string        `json:"tool"`
 	Command   string        `json:"command"`
 	Files     []changedFile `json:"files"`
-	// Ignored is how many files changed that are not kept, such as those that .gitignore names.
+	// Ignored is how many changed files are not in the history, such as those that .gitignore names.
 	Ignored int `json:"ignored"`
-	// Notes say what was not covered, and HeadMoved that git had another commit checked out afterwards.
+	// Notes say what the history lacks. HeadMoved says that git had another commit checked out afterwards.
 	Notes     []string `json:"notes,omitempty"`
 	HeadMoved bool     `json:"head_moved,omitempty"`
 	State     string   `json:"state"`
 	UndoOf    []string `json:"undo_of,omitempty"`
-	UndoneBy  string   `json:"undone_by,omitempty"` // once all of it is undone
+	UndoneBy  string   `json:"undone_by,omitempty"` // set once every change is undone
 
 	undone bool
 }
@@ -242,17 +242,17 @@ type changedCall struct {
 // A changedFile is one file of a [changedCall].
 type changedFile struct {
 	Path    string `json:"path"`
-	RawPath []byte `json:"raw_path,omitempty"` // in base64, where Path cannot be written in JSON
+	RawPath []byte `json:"raw_path,omitempty"` // in base64, if Path is not valid UTF-8
 	Change  string `json:"change"`             // created, changed or removed
 	// Before and After are the contents; they are left out if there was no file.
 	Before blob `json:"before,omitzero"`
 	After  blob `json:"after,omitzero"`
-	// Lost is the reason why its former content is not kept.
+	// Lost is the reason why the former content is missing.
 	Lost     string `json:"lost,omitempty"`
 	UndoneBy string `json:"undone_by,omitempty"`
 }
 
-// rawPath is a path that is no valid UTF-8, nil for all others.
+// rawPath returns a path that is not valid UTF-8, and nil for all others.
 func rawPath(path string) []byte {
 	if utf8.ValidString(path) {
 		return nil
@@ -266,7 +266,7 @@ type blob struct {
 	Size   int64  `json:"size"`
 }
 
-// changeOf says what became of the file.
+// changeOf returns "created", "changed" or "removed".
 func changeOf(c builtin.Change) string {
 	switch {
 	case c.Created:

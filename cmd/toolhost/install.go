@@ -169,10 +169,10 @@ func (f *installFlags) client(name string) (clients.Client, clients.Request, err
 	return client, r, err
 }
 
-// thisServer is this program under a name in clients' files, so that an entry that starts it is known as ours whatever
-// the program is called.
+// thisServer returns this program under a name in clients' files. The name marks the entry as ours, whatever the
+// program is called.
 func thisServer(name string) clients.Server {
-	self, _ := clients.Self() // without it, entries are known by the name of what they start
+	self, _ := clients.Self() // without a path, entries are recognized by the name of their program
 	return clients.Server{Name: name, Command: self}
 }
 
@@ -230,8 +230,8 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 	return confirmEntry(cmd.Context(), out, client, r)
 }
 
-// installAll adds toolhost to every client that is here and has a file of its own. The error counts those where that
-// failed.
+// installAll adds toolhost to every client on this machine that has a file of its own. The error counts the clients
+// for which it failed.
 func (f *installFlags) installAll(cmd *cobra.Command) error {
 	env, err := clients.System()
 	if err != nil {
@@ -260,7 +260,7 @@ func (f *installFlags) installAll(cmd *cobra.Command) error {
 	return nil
 }
 
-// local says how the client starts a host of its own.
+// local fills in an entry whose client starts a host of its own.
 func (f *installFlags) local(client clients.Client, r *clients.Request) error {
 	self, err := clients.Self()
 	if err != nil {
@@ -293,7 +293,7 @@ func (f *installFlags) local(client clients.Client, r *clients.Request) error {
 	return nil
 }
 
-// elsewhere says how the client starts a relay to a target.
+// elsewhere fills in an entry whose client starts a relay to a target.
 func (f *installFlags) elsewhere(client clients.Client, r *clients.Request) (err error) {
 	if f.http != "" {
 		return usageError{errors.New("--remote and --http exclude each other")}
@@ -309,7 +309,7 @@ func (f *installFlags) elsewhere(client clients.Client, r *clients.Request) (err
 	return nil
 }
 
-// listening says where the client finds a host.
+// listening fills in an entry whose client connects to a running host.
 func (f *installFlags) listening(client clients.Client, r *clients.Request) error {
 	if len(f.roots) > 0 {
 		return errors.New("--root and --http exclude each other: the host that listens has its own roots")
@@ -342,7 +342,7 @@ func loopbackHost(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// printReport says what was done.
+// printReport prints what was done.
 func printReport(w io.Writer, client clients.Client, r clients.Request, report clients.Report) error {
 	if report.Action == clients.Unchanged {
 		_, err := fmt.Fprintf(w, "%s: nothing to do in %s\n", client.Title, sanitized(report.File))
@@ -379,7 +379,7 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 	return err
 }
 
-// advise says what the user should know of the entry.
+// advise prints what the user should know of the entry.
 func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Request) (err error) {
 	say := func(format string, args ...any) {
 		if err == nil {

@@ -50,7 +50,7 @@ func entryTools(ctx context.Context, r clients.Request) (names []string, err err
 	return names, err
 }
 
-// A running server was started by others, and goes on.
+// A running server was started by another process, and is not stopped.
 type running struct{ *web }
 
 func (running) close() error { return nil }
@@ -69,14 +69,14 @@ func reach(ctx context.Context, r clients.Request) (wire, error) {
 		}
 		return running{&web{url: r.Server.URL, token: token, era: Modern}}, nil
 	}
-	dir, err := os.Getwd() // also the project of an entry in a project
+	dir, err := os.Getwd() // it is also the project for an entry of a project
 	if err != nil {
 		return nil, err
 	}
 	return startServer(ctx, dir, nil, r.Server.Command, r.Server.Args...)
 }
 
-// keptTools says which tools of the client stay out of the rules, and what holds them.
+// keptTools returns which tools of the client are not subject to the rules, and what limits them.
 func keptTools(client clients.Client) string {
 	var ways []string
 	if client.Replaces != nil {

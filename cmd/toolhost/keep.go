@@ -97,7 +97,7 @@ func (k *keeping) run(cmd *cobra.Command, keeper *settle.Keeper, args []string) 
 	return err
 }
 
-// heldFiles returns the held files at or below some paths; without paths those around the working directory.
+// heldFiles returns the held files in some paths; without paths, those in the workspaces of the working directory.
 func heldFiles(keeper *settle.Keeper, paths []string) (files []settle.File, err error) {
 	names := slices.Clone(paths)
 	if len(names) == 0 {
@@ -133,7 +133,8 @@ func heldFiles(keeper *settle.Keeper, paths []string) (files []settle.File, err 
 	return files, nil
 }
 
-// heldLines returns a line for each workspace with held files: those within dirs, or all if there are none.
+// heldLines returns one line for each workspace with held files. It limits them to the workspaces in dirs, if there
+// are any.
 func heldLines(state string, dirs ...string) (lines []string) {
 	if state == "" {
 		return nil
@@ -173,7 +174,7 @@ func printHeld(out io.Writer, files []settle.File) error {
 // maxMarked is how many lines of each side are printed of a held file.
 const maxMarked = 20
 
-// marked returns the first lines of a text with a mark before each.
+// marked returns the first lines of a text, each with a mark before it.
 func marked(mark, text string) string {
 	var b strings.Builder
 	n := 0

@@ -89,7 +89,8 @@ func (q *logQuery) check() (err error) {
 			didYouMean(q.verdict, verdicts))}
 	}
 	if near := didYouMean(q.tool, allTools()); q.tool != "" && near != "" && !slices.Contains(allTools(), q.tool) {
-		return usageError{fmt.Errorf("--tool %s: there is no such tool%s", q.tool, near)} // one of another server is unlike ours
+		// Names of tools of other servers are not like ours.
+		return usageError{fmt.Errorf("--tool %s: there is no such tool%s", q.tool, near)}
 	}
 	if q.limit < 0 {
 		return usageError{fmt.Errorf("--limit %d: expected 0 or more", q.limit)}
@@ -137,7 +138,7 @@ func (q *logQuery) run(ctx context.Context, w io.Writer, path string) error {
 	return nil
 }
 
-// openLog opens a log without waiting for the writer of a pipe.
+// openLog opens a log. If the log is a pipe, it does not wait for a writer.
 func openLog(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -152,7 +153,7 @@ func openLog(path string) (*os.File, error) {
 // A logTail reads a log that others write and rotate.
 type logTail struct {
 	path string
-	file *os.File // what the path named when it was examined last; nil: nothing
+	file *os.File // the file that the path named when it was last examined; nil if there was none
 	part []byte   // the beginning of a line whose end is not written yet
 }
 
@@ -201,7 +202,7 @@ func (t *logTail) last(q *logQuery) (lines [][]byte, err error) {
 // rotated is the name of the log before n rotations.
 func rotated(path string, n int) string { return fmt.Sprintf("%s.%d", path, n) }
 
-// read calls do with each whole line from where the file was read up to.
+// read calls do for each complete line after the last one that was read.
 func (t *logTail) read(do func(line []byte) error) error {
 	if t.file == nil {
 		return nil
@@ -224,7 +225,7 @@ func (t *logTail) read(do func(line []byte) error) error {
 	}
 }
 
-// more reads what was written since, in the files of all rotations since as well.
+// more reads what was written since the last read, also in files that were rotated since.
 func (t *logTail) more(do func(line []byte) error) error {
 	if err := t.read(do); err != nil {
 		return err
@@ -243,13 +244,13 @@ func (t *logTail) more(do func(line []byte) error) error {
 			return err
 		}
 		if os.SameFile(was, now) {
-			if now.Size() < at { // truncated in its place
+			if now.Size() < at { // truncated in place
 				t.part = nil
 				_, err = t.file.Seek(0, io.SeekStart)
 			}
 			return err
 		}
-		if err := t.read(do); err != nil { // what came before the rotation
+		if err := t.read(do); err != nil { // the rest of the rotated file
 			return err
 		}
 		if err := t.between(was, do); err != nil {
@@ -265,7 +266,7 @@ func (t *logTail) more(do func(line []byte) error) error {
 	return t.read(do)
 }
 
-// between reads the files that were begun and rotated since was.
+// between reads the files that were begun and rotated after was.
 func (t *logTail) between(was fs.FileInfo, do func(line []byte) error) error {
 	n := 1
 	for ; ; n++ {

@@ -55,10 +55,9 @@ func run(args []string) int {
 	return exitCode(err)
 }
 
-// untilSignal returns a context that the first SIGINT or SIGTERM ends, for what runs to be drained; a second one ends
-// the process at once. That must hold from the moment the end of the context can be seen, so the signals get their
-// own way back before it: what [signal.NotifyContext] offers, a context whose end stops the catching, loses a second
-// signal that comes between the two.
+// untilSignal returns a context that the first SIGINT or SIGTERM ends, so that running calls can be drained. A second
+// signal ends the process at once: signals get their default action back before the context ends. With
+// [signal.NotifyContext], a second signal that arrives in between is lost.
 func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	caught := make(chan os.Signal, 2)
@@ -68,10 +67,10 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 		case <-caught:
 		case <-ctx.Done():
 		}
-		signal.Stop(caught) // nothing more is caught when it returns
+		signal.Stop(caught) // no further signals arrive on the channel after it returns
 		if len(caught) > 0 && ctx.Err() == nil {
 			second, _ := (<-caught).(syscall.Signal)
-			os.Exit(128 + int(second)) // as a shell tells that a signal ended a program
+			os.Exit(128 + int(second)) // the status by which a shell reports that a signal ended a program
 		}
 		cancel()
 	}()
@@ -121,5 +120,5 @@ func versionString() string {
 	return "dev"
 }
 
-// isTerminal reports whether a person sits at f.
+// isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

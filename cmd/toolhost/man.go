@@ -86,7 +86,7 @@ func manual(cmd *cobra.Command) []byte {
 	return b.Bytes()
 }
 
-// paragraphs writes text; what is indented stays as it is.
+// paragraphs writes text. Indented lines keep their line breaks.
 func paragraphs(b *bytes.Buffer, text string) {
 	for i, part := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if i > 0 {
@@ -121,7 +121,7 @@ func option(b *bytes.Buffer, f *pflag.Flag) {
 
 var roffEscaper = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
 
-// roff escapes what would be taken for a request.
+// roff escapes text that roff would take for a request.
 func roff(text string) string {
 	text = roffEscaper.Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

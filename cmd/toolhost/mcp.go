@@ -76,7 +76,7 @@ func mcpListCommand(flags *hostFlags) *cobra.Command {
 	return cmd
 }
 
-// listed makes an empty list one that JSON shows as [].
+// listed turns nil into an empty list, which JSON shows as [].
 func listed[T any](all []T) []T { return append([]T{}, all...) }
 
 // mcpServerName is a name under which a server can be served.
@@ -135,7 +135,7 @@ offers or why it cannot be used.`,
 			return flags.tryAdded(cmd, file, args[0])
 		},
 	}
-	cmd.Flags().SetInterspersed(false) // what follows NAME is the server's
+	cmd.Flags().SetInterspersed(false) // the words after NAME are the command of the server
 	cmd.Flags().StringArrayVarP(&env, "env", "e", nil,
 		"a variable `KEY=VALUE` for the server; ${NAME} stands for one of the host; repeatable")
 	cmd.Flags().StringArrayVarP(&headers, "header", "H", nil, "a header `NAME: VALUE` of requests to a URL; repeatable")
@@ -145,8 +145,8 @@ offers or why it cannot be used.`,
 	return cmd
 }
 
-// tryAdded starts a server that was added, and offers the hosts that it asked for: at a terminal by a question, else by
-// the command that allows them.
+// tryAdded starts a server that was added, and offers the hosts that it asked for: as a question at a terminal,
+// otherwise by printing the command that allows them.
 func (f *hostFlags) tryAdded(cmd *cobra.Command, file, name string) error {
 	w := cmd.OutOrStdout()
 	for {
@@ -170,7 +170,7 @@ func (f *hostFlags) tryAdded(cmd *cobra.Command, file, name string) error {
 			return err
 		}
 		fmt.Fprint(w, "Allow them? [y/N] ")
-		answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // without one they stay refused
+		answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // without an answer they stay refused
 		if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
 			return nil
 		}
@@ -390,7 +390,7 @@ func mcpRestartCommand(flags *hostFlags) *cobra.Command {
 		Args: exactly(1, "toolhost mcp restart files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
-				if _, err := host.Operator().Gateway().Review(args[0]); err != nil { // there is none of that name
+				if _, err := host.Operator().Gateway().Review(args[0]); err != nil { // there is no server of that name
 					return err
 				}
 				if err := markRestart(host, args[0]); err != nil {
@@ -403,7 +403,7 @@ func mcpRestartCommand(flags *hostFlags) *cobra.Command {
 	}
 }
 
-// markRestart has the hosts that run start a server again.
+// markRestart asks the running hosts to restart a server.
 func markRestart(host *mcpserver.Host, name string) error {
 	mark := filepath.Join(host.Operator().StateDir(), "servers", name+".restart")
 	if err := os.MkdirAll(filepath.Dir(mark), 0o700); err != nil {
@@ -434,7 +434,7 @@ refused: without a rule that allows it a person must be asked, and here no one i
 				return err
 			}
 			return flags.with(nil, func(host *mcpserver.Host) error {
-				if _, err := host.Operator().Gateway().Review(args[0]); err != nil { // there is none of that name
+				if _, err := host.Operator().Gateway().Review(args[0]); err != nil { // there is no server of that name
 					return err
 				}
 				name := "mcp__" + args[0] + "__" + args[1]

@@ -47,8 +47,8 @@ func openPage(address string) {
 	}
 }
 
-// openers returns the commands that open a page, the preferred first: on Unix those of $BROWSER, a list separated by
-// colons, as far as no tool or command can write them.
+// openers returns the commands that open a page, in order of preference. On Unix these are the programs of $BROWSER,
+// a list separated by colons, except those that tools or commands can write.
 func openers(system, browser, address string) (all [][]string) {
 	switch system {
 	case "darwin":

@@ -30,7 +30,7 @@ func (f *networkFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.hosts, "host", nil, "a `NAME` under which clients address the server; repeatable")
 }
 
-// own adds to a host's configuration what it obeys and makes to listen.
+// own adds to a host's configuration the files that it obeys and makes in order to listen.
 func (f *networkFlags) own(cfg *mcpserver.Config) {
 	if f.cert != "" {
 		cfg.Obeyed = append(cfg.Obeyed, f.cert)
@@ -40,13 +40,14 @@ func (f *networkFlags) own(cfg *mcpserver.Config) {
 	}
 }
 
-// isHost reports whether a name is one that a client can send. A pattern such as *.example.com would fit none.
+// isHost reports whether a name can be the host of a request. A pattern such as *.example.com would match no request.
 func isHost(name string) bool {
 	return name != "" && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789._-") == "" ||
 		net.ParseIP(name) != nil
 }
 
-// open listens. What systemd says is taken out of the environment first, so it is called before a host is opened.
+// open listens. It must be called before a host is opened, because it removes the variables of systemd from the
+// environment.
 func (f *networkFlags) open(log *slog.Logger) (*listen.Listener, listen.Notifier, error) {
 	notifier := listen.NewNotifier(log)
 	for _, name := range f.hosts {

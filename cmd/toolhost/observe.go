@@ -26,7 +26,7 @@ type observeFlags struct {
 	auditMaxSize        byteSize
 	auditKeep           int
 	metrics             metrics.Config
-	serving             bool // clients, whose calls may be traced and measured
+	serving             bool // the host serves clients, whose calls may be traced and measured
 
 	count  *metrics.Metrics // nil unless metrics are served
 	traces *telemetry.Telemetry
@@ -58,12 +58,12 @@ func (f *observeFlags) addServing(flags *pflag.FlagSet) {
 		"the `FILE` with the bearer token of the scraper; needed where others can reach the address")
 }
 
-// warn makes warnings the default: what a host does while it serves is in no output of the command.
+// warn makes warnings the default level: the output of the command does not show what a host does while it serves.
 func (f *observeFlags) warn(flags *pflag.FlagSet) {
 	f.logLevel, flags.Lookup("log-level").DefValue = defaultLevel, defaultLevel
 }
 
-// The levels of messages. A host that serves logs what a person should act on; a command tells it in its output.
+// The levels of messages. A serving host logs problems that a person should solve; other commands print them.
 const (
 	defaultLevel = "warn"
 	commandLevel = "error"
@@ -80,7 +80,7 @@ func (f *observeFlags) logger(w io.Writer) (*slog.Logger, error) {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	switch f.logFormat {
-	case "text", "": // a command without the flag
+	case "text", "": // the command does not have the flag
 		return slog.New(slog.NewTextHandler(w, options)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, options)), nil
@@ -106,7 +106,7 @@ func (f *observeFlags) apply(cfg *mcpserver.Config) error {
 	return err
 }
 
-// watch makes the host of this configuration one that is traced and measured, if that is asked for.
+// watch adds tracing and metrics to the host of this configuration, if the flags ask for them.
 func (f *observeFlags) watch(cfg *mcpserver.Config) {
 	if telemetry.Asked() {
 		var err error
@@ -152,7 +152,7 @@ func (f *observeFlags) open(host *mcpserver.Host) (all []sidecar, err error) {
 // A byteSize is a number of bytes as people write it.
 type byteSize int64
 
-// units are the suffixes of a [byteSize]. Letters alone are powers of 1024, as of dd and head.
+// units are the suffixes of a [byteSize]. Single letters are powers of 1024, as in dd and head.
 var units = []struct {
 	suffix string
 	bytes  int64

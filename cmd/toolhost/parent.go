@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// parentPollInterval is how often it is looked whether the parent still lives, where nothing tells.
+// parentPollInterval is the interval at which the parent is looked for on systems that do not report its end.
 const parentPollInterval = time.Second
 
-// pollParent closes its channel when the process has another parent than it had.
+// pollParent returns a channel that is closed when the process has another parent than it had.
 func pollParent(ctx context.Context, parent int) <-chan struct{} {
 	gone := make(chan struct{})
 	go func() {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parentExited returns a channel that is closed when the process that started this one has died: its client,
-// which may leave the input open in some other process. A parent that is the init process tells nothing.
+// parentExited returns a channel that is closed when the parent of this process has died. The parent is the client;
+// another process may still hold the input open. A parent that is the init process is ignored.
 func parentExited(ctx context.Context) <-chan struct{} {
 	parent := os.Getppid()
 	if parent <= 1 {

@@ -22,7 +22,7 @@ var personOnly = []string{
 	"token revoke", "trust", "undo", "uninstall",
 }
 
-// refuseInCall refuses the commands that only a person runs in a process that a call has started.
+// refuseInCall refuses a command that only a person may run, if this process was started by a call.
 func refuseInCall(cmd *cobra.Command) error {
 	name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 	if !slices.Contains(personOnly, name) || !builtin.InCall() {
@@ -115,7 +115,7 @@ func (f *hostFlags) permit(w io.Writer, list string, texts []string) error {
 	})
 }
 
-// removeRule takes back the rule that has this number in the list, or this text.
+// removeRule removes the rule with this number in the list, or with this text.
 func removeRule(w io.Writer, list ruleList, which string) error {
 	var fit []listedRule
 	for _, r := range list.Rules {
@@ -142,7 +142,7 @@ func removeRule(w io.Writer, list ruleList, which string) error {
 	return err
 }
 
-// texts are the rules that can be removed, as they are written.
+// texts returns the rules that can be removed, as written.
 func (l ruleList) texts() (all []string) {
 	for _, r := range l.Rules {
 		all = append(all, r.Rule)

@@ -17,7 +17,7 @@ const (
 	progressWidth = 79
 )
 
-// A progress shows on one line of a terminal how a call goes.
+// A progress shows the progress of a call on one line of a terminal.
 type progress struct {
 	w       io.Writer
 	tool    string
@@ -30,7 +30,7 @@ type progress struct {
 	last string // the last line that the call wrote
 }
 
-// showProgress begins to show how a call goes, if there is a person at w. The nil progress shows nothing.
+// showProgress starts to show the progress of a call, if w is a terminal. The nil progress shows nothing.
 func showProgress(w io.Writer, tool string) *progress {
 	f, ok := w.(*os.File)
 	if !ok || !isTerminal(f) || os.Getenv("TERM") == "dumb" {
@@ -61,7 +61,7 @@ func (p *progress) run() {
 	}
 }
 
-// line is what is shown after a time.
+// line returns the text that is shown after a time.
 func (p *progress) line(since time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *progress) line(since time.Duration) string {
 	return text
 }
 
-// told is called with the last lines of the call's output. Control characters are left out.
+// told receives the last lines of the call's output. It drops control characters.
 func (p *progress) told(lines string) {
 	lines = strings.TrimSpace(lines)
 	last := strings.Map(func(r rune) rune {
@@ -95,7 +95,7 @@ func (p *progress) told(lines string) {
 	p.last = last
 }
 
-// callback receives the progress of the call; nil when nothing is shown.
+// callback returns the function that receives the progress of the call; nil if nothing is shown.
 func (p *progress) callback() func(string) {
 	if p == nil {
 		return nil
@@ -103,7 +103,7 @@ func (p *progress) callback() func(string) {
 	return p.told
 }
 
-// stop takes the line away.
+// stop removes the line.
 func (p *progress) stop() {
 	if p != nil {
 		close(p.stopped)

@@ -43,7 +43,8 @@ func parseTarget(name string) (remote.Target, error) {
 	return target, nil
 }
 
-// near dials a target. dial are the arguments of the host there, and settings further settings for it in base64.
+// near dials a target. dial holds the arguments of toolhost dial on the far side, and settings the texts of further
+// settings in base64.
 func (f *targetFlags) near(
 	ctx context.Context, stderr io.Writer, target remote.Target, dial, settings []string,
 	credentials remote.Credentials,
@@ -71,7 +72,7 @@ type remoteFlags struct {
 	suspend   bool
 }
 
-// leave does with the sandbox of a target what the flags say, after the last link.
+// leave releases or suspends the sandbox of a target after the last link, if the flags say so.
 func (f *remoteFlags) leave(target remote.Target) error {
 	switch {
 	case target.Sandbox != nil && f.ephemeral:
@@ -174,8 +175,8 @@ func (f *remoteFlags) add(cmd *cobra.Command) {
 		"with http: the `DIR` for the token (default: $XDG_STATE_HOME/toolhost)")
 }
 
-// credentials are the arguments of the far host for the credentials that it gets, and what finds their values whenever
-// a link is opened. A host there serves one user of one machine then.
+// credentials returns the arguments of the far host for its credentials, and a function that finds their values each
+// time a link is opened. With credentials, a far host serves one user of one machine only.
 func (f *remoteFlags) credentials() (args []string, find remote.Credentials, err error) {
 	if len(f.secrets) == 0 {
 		return nil, nil, nil
@@ -208,7 +209,7 @@ func (f *remoteFlags) credentials() (args []string, find remote.Credentials, err
 		values := map[string]string{}
 		for name, m := range masks {
 			value, err := credential.Value(ctx, name, m.Command, m.File, os.Getenv(name))
-			if err != nil { // it names files and commands
+			if err != nil { // the error names files and commands
 				return nil, remote.Refuse(fmt.Errorf("the credential %s has no value here; "+
 					"toolhost credential test %[1]s shows a person why", name))
 			}
@@ -218,7 +219,7 @@ func (f *remoteFlags) credentials() (args []string, find remote.Credentials, err
 	}, nil
 }
 
-// rootArguments are the arguments of the far host for roots there.
+// rootArguments returns the arguments of the far host for its roots.
 func rootArguments(roots []string) (args []string) {
 	for _, root := range roots {
 		args = append(args, "--root="+root)
@@ -226,7 +227,7 @@ func rootArguments(roots []string) (args []string) {
 	return args
 }
 
-// dialArguments returns the arguments of the far host, which are flags that were given here, and the texts of settings in
+// dialArguments returns the arguments of the far host, from the flags of this command, and the texts of settings in
 // base64.
 func (f *hostFlags) dialArguments() (args, settings []string, err error) {
 	if err := f.checkTools(); err != nil {
@@ -261,7 +262,7 @@ func (f *hostFlags) dialArguments() (args, settings []string, err error) {
 	return args, settings, nil
 }
 
-// serveHTTP relays HTTP clients that have the token.
+// serveHTTP serves HTTP clients that present the token.
 func (f *remoteFlags) serveHTTP(ctx context.Context, stderr io.Writer, near *remote.Near) error {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	l, notifier, err := f.network.open(log)
@@ -296,7 +297,7 @@ func (f *remoteFlags) serveHTTP(ctx context.Context, stderr io.Writer, near *rem
 	return nil
 }
 
-// authorized passes on the requests of callers with a token, as [mcpserver.Server.ServeHTTP] does.
+// authorized passes on requests with a valid token, as [mcpserver.Server.ServeHTTP] does.
 func authorized(verifier auth.Verifier, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := mcpserver.CheckAddress(r, nil); err != nil {

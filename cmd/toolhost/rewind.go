@@ -69,7 +69,7 @@ func (u *undoing) addFlags(cmd *cobra.Command, flags *hostFlags) {
 	cmd.Flags().BoolVar(&u.asJSON, "json", false, "print JSON")
 }
 
-// callsOf lists the calls that made changes, in the order of these.
+// callsOf groups changes by their call, in the order of the changes.
 func callsOf(changes []builtin.Change) []changedCall {
 	calls := []changedCall{}
 	for _, c := range changes {
@@ -88,7 +88,7 @@ func callsOf(changes []builtin.Change) []changedCall {
 		})
 	}
 	for i := range calls {
-		slices.Reverse(calls[i].Files) // the newest came first
+		slices.Reverse(calls[i].Files) // the newest file comes first in changes
 		if calls[i].undone {
 			calls[i].UndoneBy = calls[i].Files[0].UndoneBy
 		}

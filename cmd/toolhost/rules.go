@@ -105,14 +105,14 @@ type listedRule struct {
 	Rule   string `json:"rule"`
 	Source string `json:"source"`
 	Where  string `json:"where"`
-	// Held says how a deny or ask rule is held on this machine.
+	// Held says what enforces a deny or ask rule on this machine.
 	Held string `json:"held,omitempty"`
 
-	list  string // the key of the settings that it is under
+	list  string // the settings key of its list
 	entry settings.Entry
 }
 
-// A listedHook is one hook with a command as it is listed, and how that runs.
+// A listedHook is one hook with a command as it is listed, and how the command runs.
 type listedHook struct {
 	Event     string   `json:"event"`
 	Command   string   `json:"command"`
@@ -144,7 +144,7 @@ func hooksOf(set *settings.Settings, policy *guard.Policy) (list []listedHook) {
 	return list
 }
 
-// how says in words how the hook runs.
+// how describes how the hook runs.
 func (h listedHook) how() string {
 	text := `outside the sandbox, with your rights ("contained": false)`
 	if h.Contained {
@@ -169,8 +169,7 @@ type ruleList struct {
 	Broken   []string     `json:"broken,omitempty"`
 }
 
-// rulesOf lists the rules of set. The warnings are those of the settings and of the
-// rules made of them.
+// rulesOf lists the rules of set. The warnings are those about the settings and about the rules compiled from them.
 func rulesOf(set *settings.Settings, warnings []string) ruleList {
 	list := ruleList{Mode: set.DefaultMode, Rules: []listedRule{}, Warnings: warnings}
 	for _, l := range []struct {
@@ -205,13 +204,14 @@ func rulesOf(set *settings.Settings, warnings []string) ruleList {
 	return list
 }
 
-// hold says of each rule how a host with these flags holds it, and adds the warnings that need the tools of the host.
+// hold sets on each rule what enforces it in a host with these flags, and adds the warnings that need the tools of
+// the host.
 func (f *hostFlags) hold(names []string, list *ruleList) error {
 	cfg, err := f.config(names, false)
 	if err != nil {
 		return err
 	}
-	cfg.Log = slog.New(slog.DiscardHandler) // what it would say is in the list
+	cfg.Log = slog.New(slog.DiscardHandler) // its messages are warnings of the list
 	host, err := mcpserver.Open(cfg)
 	if err != nil {
 		return err
@@ -363,7 +363,8 @@ func showLoosening(out io.Writer, root string, entries []settings.Entry) {
 // shownDigest is how much of a digest is shown.
 const shownDigest = 16
 
-// trust shows what a workspace would be allowed, or which file would be run, and then trusts exactly that.
+// trust shows what a workspace would be allowed, or which file would be run, and then trusts exactly the content that
+// it showed.
 func trust(cmd *cobra.Command, where settings.Config, root string, yes bool) error {
 	inspect := settings.Inspect
 	if info, err := os.Stat(root); err == nil && !info.IsDir() {

@@ -24,14 +24,14 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// An exitStatus ends this program as the client has ended.
+// An exitStatus makes this program exit as the client did.
 type exitStatus int
 
 func (exitStatus) Error() string { return errReported.Error() }
 
 func (exitStatus) Is(err error) bool { return err == errReported }
 
-// The exit codes of a client that could not be started, as shells know them.
+// Exit codes for a client that could not be started. They are those of shells.
 const (
 	exitNotStarted = 126
 	exitNotFound   = 127
@@ -77,7 +77,7 @@ The exit status is that of the client: 126 if it could not be started, 127 if th
 		"do not judge the programs that the client starts, for one that needs a seccomp listener of its own")
 	cmd.Flags().BoolVar(&flags.owned, "owned", false, "end with the process that started this one")
 	cmd.Flags().StringVar(&flags.copyOf, "copy-of", "", "the work tree that the root is a copy of")
-	_, _ = cmd.Flags().MarkHidden("owned"), cmd.Flags().MarkHidden("copy-of") // they are defined above
+	_, _ = cmd.Flags().MarkHidden("owned"), cmd.Flags().MarkHidden("copy-of") // fails only for an undefined flag
 	return cmd
 }
 
@@ -85,7 +85,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	if builtin.InCall() {
 		return errors.New("toolhost run cannot be nested: this process is in a sandbox of toolhost already, whose rules hold for all that it starts. Start the client itself")
 	}
-	sandbox.Options{}.Prepare() // it starts while the host does
+	sandbox.Options{}.Prepare() // prepares while the host starts
 	f.host.console.on = true
 	cfg, err := f.host.config(nil, false)
 	if err != nil {
@@ -112,9 +112,9 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	})
 }
 
-// clientProgram finds the client on the host. If PATH has it only where tools and commands can write, as with a home
-// directory for a root, it is started and the user is told: it runs in the sandbox. With a weaker sandbox it must be
-// named by its path.
+// clientProgram finds the client on the host. If PATH names it only in a directory that tools and commands can write,
+// as in a root that is the home directory, the client is started and the user is told, because it runs in the
+// sandbox. With a weaker sandbox the client must be named by its path.
 func (f *runFlags) clientProgram(name string) (string, error) {
 	path, err := findProgram(name)
 	if skipped := hostprogram.Skipped(err); len(skipped) > 0 && !f.weaker {
@@ -125,12 +125,12 @@ func (f *runFlags) clientProgram(name string) (string, error) {
 	return path, err
 }
 
-// findProgram finds a client on the host. The error of a name in PATH names it, and a program that was skipped
-// because tools and commands can write there: that runs when it is named by its path.
+// findProgram finds a client on the host. The error for a name in PATH includes a program that was skipped because
+// tools and commands can write it: that program runs when it is named by its path.
 func findProgram(name string) (string, error) {
 	path, err := hostprogram.Find(name)
 	if err == nil {
-		_, err = exec.LookPath(path) // whether it can be started
+		_, err = exec.LookPath(path) // reports whether it can be started
 	}
 	if errors.Is(err, exec.ErrNotFound) && errors.Is(err, fs.ErrPermission) {
 		return "", fmt.Errorf("%w, or name it by its path", err)
@@ -266,12 +266,13 @@ func clientDir(roots []string) (string, error) {
 	return roots[0], nil
 }
 
-// withheldVariables are those of this process that a client must not have: what is ours, what loads code into
-// programs, and directories for temporary files in place of TMPDIR, which it cannot write.
+// withheldVariables are variables of this process that a client must not get: our own, those that load code into
+// programs, and those that name directories for temporary files, which the client could not write.
 var withheldVariables = []string{"LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "PWD", "OLDPWD", "SHLVL", "_",
 	"TMP", "TEMP"}
 
-// clientEnv is the environment of the client: the user's, without what the settings keep from commands.
+// clientEnv returns the environment of the client: the user's, without the variables that the settings withhold from
+// commands.
 func clientEnv(host *mcpserver.Host) []string {
 	secret := host.Operator().Settings().Sandbox.Credentials.EnvVars
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
@@ -307,7 +308,8 @@ func splitHosts(names []string) (hosts []string, ports []int, err error) {
 	return hosts, ports, nil
 }
 
-// connectCommand is what the entry of a client in a cell starts: it carries its messages to the socket of the host.
+// connectCommand is the command that a client in a cell starts as its MCP server. It connects stdin and stdout to the
+// socket of the host.
 func connectCommand() *cobra.Command {
 	var address string
 	cmd := &cobra.Command{

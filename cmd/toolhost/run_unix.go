@@ -40,15 +40,16 @@ func openStdio() (*runStdio, error) {
 var forwarded = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2}
 
 const (
-	// hangupGrace is how long a client may take to end whose terminal has vanished.
+	// hangupGrace is how long a client may take to end after its terminal has vanished.
 	hangupGrace = 2 * time.Second
-	// suspendTime is how long it takes at most until this process is suspended. One that no shell could resume is not.
+	// suspendTime is the longest time until this process is suspended. A process that no shell can resume is not
+	// suspended.
 	suspendTime = 500 * time.Millisecond
 )
 
 // attend waits for the end of the client. Meanwhile it passes on signals and the terminal, whose mode it restores.
 func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
-	signal.Reset(unix.SIGINT, unix.SIGTERM) // main would end this process at the second one
+	signal.Reset(unix.SIGINT, unix.SIGTERM) // otherwise main would end this process at the second signal
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwarded...)
 	defer signal.Stop(signals)
@@ -72,7 +73,7 @@ func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 		_, _ = io.Copy(display, cell.Terminal.Master)
 	}()
 	gone, keys := make(chan struct{}), &keyboard{client: cell.Terminal.Master}
-	go func() { // ends with this process
+	go func() { // runs until this process ends
 		_, _ = io.Copy(keys, s.terminal)
 		close(gone)
 	}()
@@ -106,7 +107,7 @@ func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 		case <-late:
 			_, _ = cell.Kill()
 		case <-cell.Done():
-			_, _ = cell.Kill() // what is left has the terminal open
+			_, _ = cell.Kill() // the remaining processes have the terminal open
 			<-shown
 			keys.leave(display)
 			return cell.Wait()
@@ -114,8 +115,8 @@ func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 	}
 }
 
-// suspend suspends this process with its group, as a shell expects of a job. It returns when the job is resumed, or
-// at once where no shell could resume it.
+// suspend suspends the process group, as a shell expects of a job. It returns when the job is resumed, or at once if
+// no shell could resume it.
 func (s *runStdio) suspend(signals chan os.Signal) {
 	s.restore()
 	_ = unix.Kill(0, unix.SIGTSTP)
@@ -131,7 +132,7 @@ func (s *runStdio) suspend(signals chan os.Signal) {
 	s.raw()
 }
 
-// raw puts the terminal into raw mode, in which it passes on every key.
+// raw puts the terminal into raw mode, in which every key is passed on.
 func (s *runStdio) raw() {
 	was, err := term.MakeRaw(int(s.terminal.Fd()))
 	if err == nil && s.was == nil {
@@ -139,14 +140,14 @@ func (s *runStdio) raw() {
 	}
 }
 
-// restore gives the terminal the mode that it had.
+// restore restores the mode of the terminal.
 func (s *runStdio) restore() {
 	if s.was != nil {
 		_ = term.Restore(int(s.terminal.Fd()), s.was)
 	}
 }
 
-// resize gives the client's terminal the size of ours.
+// resize sets the size of the client's terminal to that of ours.
 func (s *runStdio) resize(cell *builtin.Cell) {
 	size, err := unix.IoctlGetWinsize(int(s.terminal.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// A runStdio is what a client in a cell has of this process.
+// A runStdio has the standard descriptors of a client in a cell.
 type runStdio struct {
 	files    []*os.File
 	terminal *os.File

@@ -18,7 +18,8 @@ import (
 	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
-// The login of a client opens a page in the browser. Its xdg-open hands the address to this process, which opens it.
+// The login of a client opens a page in the browser. The xdg-open of the client sends the address to this process,
+// which opens the page.
 
 const (
 	// maxAddress bounds an address that a client wants opened, in bytes.
@@ -33,8 +34,8 @@ const (
 
 // A pageOpener opens pages for one client.
 type pageOpener struct {
-	hosts   []string             // whose pages are opened
-	publish func(port int) error // is passed the port that a page leads back to
+	hosts   []string             // hosts whose pages are opened
+	publish func(port int) error // publishes the port that a page redirects to
 	open    func(address string) error
 	now     func() time.Time
 
@@ -42,7 +43,8 @@ type pageOpener struct {
 	last   time.Time
 }
 
-// serveBrowser makes a directory with an xdg-open in dir, and opens what is handed to it. It ends with ctx.
+// serveBrowser creates a directory with an xdg-open in dir, and opens the addresses that this program sends, until
+// ctx is done.
 func serveBrowser(ctx context.Context, dir, self string, p *pageOpener) (bin, socket string, err error) {
 	bin, socket = filepath.Join(dir, "bin"), filepath.Join(dir, "open.sock")
 	if err := os.Mkdir(bin, 0o700); err != nil {
@@ -69,7 +71,7 @@ func serveBrowser(ctx context.Context, dir, self string, p *pageOpener) (bin, so
 	return bin, socket, nil
 }
 
-// answer opens the address that one connection hands over, and answers with what is wrong, or nothing.
+// answer opens the address that a connection sends, and answers with an error text, or nothing.
 func (p *pageOpener) answer(conn net.Conn) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(openTime))
@@ -104,8 +106,8 @@ func (p *pageOpener) page(address string) error {
 	return p.open(address)
 }
 
-// openAddress opens a web page in the browser of the user. Which program that is the settings of the desktop say, which
-// commands must not be able to write.
+// openAddress opens a web page in the user's browser. The settings of the desktop select the browser, so commands
+// must not be able to write these.
 func openAddress(text string) error {
 	if dir, err := os.UserConfigDir(); err != nil || hostprogram.Exposed(dir) {
 		return fmt.Errorf("the page is not opened, because commands can write the settings of the browser in %q: "+
@@ -119,7 +121,7 @@ func openAddress(text string) error {
 	return nil
 }
 
-// checkAddress refuses what is not a page of one of the hosts.
+// checkAddress returns an error for an address that is not a page of one of the hosts.
 func checkAddress(text string, hosts []string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.User != nil {
@@ -135,10 +137,10 @@ func checkAddress(text string, hosts []string) error {
 	return nil
 }
 
-// callbackPort is the port of this machine that a login page leads back to, as its redirect_uri or another parameter
-// says; 0: none.
+// callbackPort returns the port of this machine that a login page redirects to, according to its redirect_uri or
+// another parameter; 0 if there is none.
 func callbackPort(text string) int {
-	u, _ := url.Parse(text) // it was checked
+	u, _ := url.Parse(text) // already checked
 	for _, values := range u.Query() {
 		for _, value := range values {
 			back, err := url.Parse(value)
@@ -154,5 +156,5 @@ func callbackPort(text string) int {
 	return 0
 }
 
-// posixQuote is a word of a shell script.
+// posixQuote quotes a word for a shell script.
 func posixQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -24,7 +24,7 @@ type runClient struct {
 	client  *clients.Client // nil: it is not in the table
 	needs   clients.Run
 	roots   []string // real paths
-	alone   bool     // it sees nothing of the user's sessions, nor of those of other agents
+	alone   bool     // it sees no sessions of the user or of other agents
 	entries string   // the copy of needs.Entry; "" if there is none
 }
 
@@ -54,7 +54,7 @@ func (r *runClient) entryFile(dir string) string {
 // hosts are those of the client's models.
 func (r *runClient) hosts() []string { return slices.Concat(r.needs.Hosts, r.needs.Addresses(r.env)) }
 
-// files says which files of the user the client works with, and makes its own.
+// files sets which files of the user the client uses, and which files of its own it gets.
 func (r *runClient) files(spec *builtin.CellSpec, roots []string) error {
 	r.roots = roots
 	r.state = filepath.Join(r.state, workspaceKey(roots))
@@ -103,7 +103,8 @@ func (r *runClient) files(spec *builtin.CellSpec, roots []string) error {
 	return nil
 }
 
-// hide puts a file or directory of its own into the layer, in the place of one of the user that the client shares.
+// hide hides a file or directory of the user from a client that shares the directory around it: the layer gets one of
+// its own in that place.
 func (r *runClient) hide(spec *builtin.CellSpec, path string) error {
 	path, isDir := strings.CutSuffix(path, "/")
 	for dir, layer := range spec.Layers {
@@ -112,7 +113,7 @@ func (r *runClient) hide(spec *builtin.CellSpec, path string) error {
 			continue
 		}
 		own := filepath.Join(layer, rel)
-		if isDir { // one that is empty would be the place of the user's
+		if isDir { // an empty directory would not hide the user's
 			own = filepath.Join(own, ".own")
 		}
 		if _, err := os.Lstat(own); err == nil {
@@ -132,7 +133,7 @@ func workspaceKey(roots []string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// forgetLayers removes the layers of a workspace that no client runs in any more.
+// forgetLayers removes the layers of a workspace in which no client runs any more.
 func forgetLayers(stateDir string, roots []string) error {
 	dirs, err := filepath.Glob(filepath.Join(stateDir, "run", "*", workspaceKey(roots)))
 	for _, dir := range dirs {
@@ -158,17 +159,18 @@ func (r *runClient) layer(spec *builtin.CellSpec, dir string, number int) (layer
 	return layer, os.MkdirAll(layer, 0o700)
 }
 
-// commonLayers are where clients keep their configuration and files. They are made, since a client cannot make them.
+// commonLayers are the directories in which clients keep their configuration and files. They are created here,
+// because a client cannot create them.
 var commonLayers = clients.Run{Layers: []string{
 	"$CONFIG", "${XDG_CACHE_HOME:-$HOME/.cache}", "${XDG_DATA_HOME:-$HOME/.local/share}", "${XDG_STATE_HOME:-$HOME/.local/state}",
 }}
 
-// unknown gives a client that is not in the table private directories in the place of those for configuration and
-// caches, with copies of what is called as it is.
+// unknown gives a client that is not in the table private directories in place of those for configuration and caches.
+// They begin with copies of the files and directories that have the name of the client.
 func (r *runClient) unknown(spec *builtin.CellSpec) error {
 	for i, dir := range commonLayers.OnPlatform(r.env).Layers {
 		if os.MkdirAll(dir, 0o700) != nil {
-			continue // the client sees none either
+			continue // the client does not get it either
 		}
 		if _, err := r.layer(spec, dir, i); err != nil {
 			return err
@@ -178,7 +180,7 @@ func (r *runClient) unknown(spec *builtin.CellSpec) error {
 	own := filepath.Join(r.env.Home, "."+r.name)
 	entries, err := os.ReadDir(own)
 	if err != nil {
-		return nil // there is none
+		return nil // there is no such file
 	}
 	for _, e := range entries {
 		spec.Seed = append(spec.Seed, filepath.Join(own, e.Name()))
@@ -187,7 +189,7 @@ func (r *runClient) unknown(spec *builtin.CellSpec) error {
 	return err
 }
 
-// entry writes the client's entry of this host, and returns the arguments that name it.
+// entry writes the entry of this host for the client, and returns the arguments that name it.
 func (r *runClient) entry(spec *builtin.CellSpec, dir, socket string) (args []string, err error) {
 	if r.client == nil {
 		return nil, nil
@@ -209,8 +211,8 @@ func (r *runClient) entry(spec *builtin.CellSpec, dir, socket string) (args []st
 	return args, os.WriteFile(file, text, 0o600)
 }
 
-// copyNewer copies a file that is newer than its copy, which replaces whatever a program has put in its place. None
-// is no error.
+// copyNewer copies a file if it is newer than the copy. The copy replaces what a program may have put in its place. A
+// missing file is not an error.
 func copyNewer(from, to string) error {
 	now, err := os.Stat(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -233,7 +235,7 @@ func copyNewer(from, to string) error {
 func ownProgram() string {
 	self, err := clients.Self()
 	if err != nil {
-		self, _ = os.Executable() // without a name nothing is started by it
+		self, _ = os.Executable() // without a path no program can be started
 	}
 	return self
 }

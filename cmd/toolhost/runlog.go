@@ -11,19 +11,19 @@ import (
 // maxHeld bounds how many messages are held.
 const maxHeld = 200
 
-// A heldLog is a handler that holds messages below errors while a client has the terminal: they would be written into
-// what it shows.
+// A heldLog is a handler that holds messages below errors while a client has the terminal. Otherwise they would
+// appear in the client's screen.
 type heldLog struct {
 	slog.Handler
 	held *heldMessages
 }
 
-// heldMessages are those of a handler and of all that are derived from it.
+// heldMessages are the messages of a handler and of all handlers derived from it.
 type heldMessages struct {
 	mu      sync.Mutex
 	holding io.Writer // the terminal, in raw mode; nil: nothing is held
 	print   []func() error
-	more    int // that were not kept
+	more    int // messages that were dropped
 }
 
 func (h heldLog) Handle(ctx context.Context, r slog.Record) error {
@@ -53,21 +53,21 @@ func (h heldLog) WithGroup(name string) slog.Handler {
 	return heldLog{h.Handler.WithGroup(name), h.held}
 }
 
-// hold begins to hold messages, for a client that has the terminal.
+// hold starts to hold messages, because a client gets the terminal.
 func (h *heldMessages) hold(terminal io.Writer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.holding = terminal
 }
 
-// release prints what was held, says on log how much was not kept, and ends the holding.
+// release prints the held messages, logs how many were dropped, and stops holding.
 func (h *heldMessages) release(log *slog.Logger) {
 	h.mu.Lock()
 	print, more := h.print, h.more
 	h.holding, h.print, h.more = nil, nil, 0
 	h.mu.Unlock()
 	for _, message := range print {
-		_ = message() // if stderr is closed it is lost
+		_ = message() // lost if stderr is closed
 	}
 	if more > 0 {
 		log.Warn("more messages came while the client had the terminal, which were not kept", "messages", more)

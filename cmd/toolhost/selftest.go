@@ -32,8 +32,8 @@ type Result struct {
 	Err error
 }
 
-// Run starts program over each transport and in each era, in a directory of its own that is removed again, and
-// has it list its tools and read a file. The user's settings apply.
+// Run starts program over each transport and in each era, in a temporary directory. It has the program list its tools
+// and read a file. The user's settings apply.
 func Run(ctx context.Context, program string) ([]Result, error) {
 	place, err := newPlace("doctor")
 	if err != nil {
@@ -79,8 +79,8 @@ func newPlace(command string) (p place, err error) {
 	return p, nil
 }
 
-// environment is this process's own, without what would let the program tell others of the test, or take
-// listeners that are not for it.
+// environment returns the environment of this process, without variables that would make the program report the test
+// to others, or take listeners that are meant for another process.
 func environment() []string {
 	var kept []string
 	for _, v := range os.Environ() {
@@ -98,7 +98,7 @@ type wire interface {
 	// exchange sends a request and returns its answer.
 	exchange(ctx context.Context, m message) (answer, error)
 	notify(ctx context.Context, m message) error
-	// close ends the program, and returns its error output if it did not end well.
+	// close ends the program. The error has its error output if it did not end well.
 	close() error
 }
 
@@ -142,7 +142,7 @@ func converse(ctx context.Context, transport, era string, p place, start func(co
 	return r
 }
 
-// talk says what a client says first.
+// talk runs the conversation, and returns how many tools are listed.
 func (t *talk) talk(ctx context.Context, p place) (tools int, err error) {
 	if t.era == Legacy {
 		if err := t.initialize(ctx); err != nil {

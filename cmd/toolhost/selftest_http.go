@@ -26,13 +26,13 @@ type web struct {
 	client  http.Client
 }
 
-// announced comes before the address in what the program prints.
+// announced precedes the address in the output of the program.
 const announced = "listening on "
 
 func startHTTP(ctx context.Context, program string, p place, era string) (wire, error) {
 	w := &web{era: era, token: p.token, cmd: exec.CommandContext(ctx, program,
 		"http", "--listen", "127.0.0.1:0", "--token-file", p.tokenFile, "--root", p.root, "--state-dir", p.state)}
-	w.client.Transport = &http.Transport{} // no proxy: it is on this machine
+	w.client.Transport = &http.Transport{} // no proxy: the program is on this machine
 	w.cmd.Dir, w.cmd.Env, w.cmd.WaitDelay = p.root, environment(), endTime
 	r, pipe := io.Pipe()
 	w.cmd.Stderr = io.MultiWriter(&w.stderr, pipe)
@@ -40,7 +40,7 @@ func startHTTP(ctx context.Context, program string, p place, era string) (wire, 
 		return nil, fmt.Errorf("it cannot be started: %w", err)
 	}
 	found := make(chan string, 1)
-	go func() { // reads to the end, or the program would wait
+	go func() { // reads to the end, otherwise the program would block
 		for lines := bufio.NewScanner(r); lines.Scan(); {
 			if url, ok := strings.CutPrefix(lines.Text(), announced); ok {
 				found <- url
@@ -62,7 +62,7 @@ func startHTTP(ctx context.Context, program string, p place, era string) (wire, 
 	}
 }
 
-// A started web has a process to be waited for.
+// A started web is a web with a process that must be waited for.
 type started struct {
 	*web
 	ended <-chan error
@@ -70,7 +70,7 @@ type started struct {
 
 func (s *started) close() error {
 	s.client.CloseIdleConnections()
-	if runtime.GOOS == "windows" { // which has no signal that asks a process to end
+	if runtime.GOOS == "windows" { // Windows has no signal that asks a process to end
 		err := s.cmd.Process.Kill()
 		<-s.ended
 		return err

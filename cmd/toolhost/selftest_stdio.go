@@ -20,7 +20,7 @@ const endTime = 10 * time.Second
 // maxComplaint is how much of what the program writes on stderr is shown, in bytes.
 const maxComplaint = 2000
 
-// A stdio is a program whose client we are over its stdin and stdout.
+// A stdio is a program that this process is a client of, over its stdin and stdout.
 type stdio struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -33,7 +33,7 @@ func startStdio(ctx context.Context, program string, p place) (wire, error) {
 		append([]string{"stdio", "--root", p.root, "--state-dir", p.state}, p.flags...)...)
 }
 
-// startServer starts a server in a directory, with more variables than this process has.
+// startServer starts a server in a directory, with the variables env in addition to those of this process.
 func startServer(ctx context.Context, dir string, env []string, program string, args ...string) (wire, error) {
 	s := &stdio{cmd: exec.CommandContext(ctx, program, args...)}
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr, s.cmd.WaitDelay = dir, append(environment(), env...), &s.stderr, endTime
@@ -89,7 +89,7 @@ func (s *stdio) close() error {
 	return err
 }
 
-// A complaint is what a program writes on stderr, as far as it is shown.
+// A complaint is the beginning of what a program writes on stderr.
 type complaint struct {
 	mu   sync.Mutex
 	text []byte

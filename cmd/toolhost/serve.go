@@ -64,13 +64,13 @@ func httpCommand() *cobra.Command {
 			}
 			network.own(&cfg)
 			if callers.tokens != "" {
-				cfg.OwnFiles = append(cfg.OwnFiles, callers.tokens+".lock") // of a process that adds one
+				cfg.OwnFiles = append(cfg.OwnFiles, callers.tokens+".lock") // the lock of a process that adds a token
 			}
 			l, notifier, err := network.open(cfg.Log)
 			if err != nil {
 				return err
 			}
-			defer l.Close() // the server has closed it, unless there is none
+			defer l.Close() // already closed if the server has run
 			host, err := mcpserver.Open(cfg)
 			if err != nil {
 				return err
@@ -88,7 +88,8 @@ func httpCommand() *cobra.Command {
 			ignoreSIGPIPE()
 			begin := func() {
 				announce(os.Stderr, isTerminal(os.Stderr), l, known, mcpserver.Endpoint, cfg.Roots)
-				notifier.NotifyReady(cmd.Context(), func() bool { _ = host.Ready(); return true }) // Ready blocks while the host hangs
+				// Ready blocks if the host hangs.
+				notifier.NotifyReady(cmd.Context(), func() bool { _ = host.Ready(); return true })
 			}
 			defer notifier.NotifyStopping(cmd.Context())()
 			flags.address = l.URL
@@ -114,8 +115,8 @@ func httpCommand() *cobra.Command {
 	return cmd
 }
 
-// served opens a host for as long as do runs. Where a root cannot be served every call says so: of a server that exits,
-// a client shows only that it is disconnected.
+// served opens a host while do runs. If a root cannot be served, the host starts nevertheless, and each call returns
+// the reason: if the server exited, clients would show only that it is disconnected.
 func (f *hostFlags) served(names []string, do func(*mcpserver.Host) error) error {
 	cfg, err := f.config(names, false)
 	if err != nil {
@@ -148,12 +149,12 @@ func unusableRoot(roots []string) error {
 	return nil
 }
 
-// ignoreSIGPIPE makes a write to a pipe without a reader an error like others. Go would end the process at once, if
-// the pipe is its output or its messages: calls in the middle, and nothing given back. Commands still get the signal.
+// ignoreSIGPIPE makes a write to a pipe without a reader return an error. By default Go ends the process if that pipe
+// is stdout or stderr, in the middle of calls and without releasing locks. Commands still get the signal.
 func ignoreSIGPIPE() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// announce tells how to reach the endpoint of the server. A token that was just made is shown this once, to a person at a terminal
-// only: others may read a log.
+// announce prints how to reach the endpoint of the server. A new token is printed once, and only to a person at a
+// terminal, because others may read a log.
 func announce(w io.Writer, person bool, l *listen.Listener, known *callers, endpoint string, roots []string) {
 	where := l.URL + endpoint
 	if l.Socket != "" {
@@ -177,7 +178,7 @@ func nextSteps(ctx context.Context, w io.Writer, host *mcpserver.Host, l *listen
 	if !console {
 		fmt.Fprintln(w, "no console: with --console you see calls and answer questions in a browser")
 	}
-	if l.Socket != "" || known.token == "" { // no client on this machine is known to reach it
+	if l.Socket != "" || known.token == "" { // no client on this machine is known to reach the host
 		return
 	}
 	fmt.Fprintf(w, "next: export %s=\"$(cat %s)\"\n      toolhost install %s --http %s\n",

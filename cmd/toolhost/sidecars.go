@@ -7,15 +7,14 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// A sidecar is served next to a server. It listens already; what was not served listens until the process ends, which
-// is at once.
+// A sidecar is an additional server in the process of the server. Its listener is open from the start. If it never
+// serves, the listener stays open until the process ends, which is soon.
 type sidecar struct {
 	announce func()
 	serve    func(context.Context) error
 }
 
-// sidecars serves the additional listeners of a server while serve runs. No address is announced, by begin or
-// otherwise, before all of them are open.
+// sidecars runs the additional servers while serve runs. No address is announced before all listeners are open.
 func (f *hostFlags) sidecars(ctx context.Context, host *mcpserver.Host, kind string, begin func(), serve func() error) (err error) {
 	defer f.observe.end(ctx, host.Log())
 	scrapers, err := f.observe.open(host)

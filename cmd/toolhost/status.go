@@ -56,7 +56,7 @@ type hostRecord struct {
 	host runningHost
 }
 
-// open says that a host serves from now on. What cannot be written is only not listed.
+// open records that a host serves from now on. If the file cannot be written, the host is only missing in the list.
 func (r *hostRecord) open(host *mcpserver.Host, transport, address string) {
 	operator := host.Operator()
 	dir := filepath.Join(operator.StateDir(), hostsFolder)
@@ -94,12 +94,13 @@ func (r *hostRecord) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mark != nil {
-		_ = r.mark.Release(func() error { return os.Remove(r.file) }) // what cannot be removed now is found again
+		// A file that cannot be removed now is removed later.
+		_ = r.mark.Release(func() error { return os.Remove(r.file) })
 		r.mark = nil
 	}
 }
 
-// CallBegan implements audit.Observer: it notes a client that was not seen before. The disk is not waited for.
+// CallBegan implements audit.Observer. It records a new client, without waiting for the disk.
 func (r *hostRecord) CallBegan(ctx context.Context, c audit.Call) context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +110,7 @@ func (r *hostRecord) CallBegan(ctx context.Context, c audit.Call) context.Contex
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if r.mark != nil {
-				_ = r.write() // the next client writes it again
+				_ = r.write() // the next client writes the file again
 			}
 		}()
 	}

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// pollable returns f so that a read parks its goroutine instead of blocking a thread, which makes the answer
-// to a call wait for the scheduler. Only of pipes and sockets: their reading end is ours alone, while a
-// terminal's mode is shared with the shell that started us.
+// pollable returns f in a form in which a read parks its goroutine instead of blocking a thread: a blocked thread
+// delays the answer to a call. It applies to pipes and sockets only, whose reading end belongs to this process. The
+// mode of a terminal is shared with the shell.
 func pollable(f *os.File) *os.File {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {

@@ -76,7 +76,7 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 				if root, err = ownRoot(root); err != nil {
 					return usageError{fmt.Errorf("--root: %w", err)}
 				}
-				if servers == nil { // other servers see all roots of the host
+				if servers == nil { // no other servers: these see all roots of the host
 					servers = []string{}
 				}
 			}
@@ -106,7 +106,7 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 		"the other MCP servers that it may use, a `LIST` (default: all; \"\": none)")
 	cmd.Flags().StringVar(&root, "root", "", "the `DIR` in the host's roots that it works in, and out of which it sees nothing of them (default: all roots)")
 	cmd.Flags().Var(&expires, "expires", "how `LONG` it lives, such as 12h or 30d (default: until it is revoked)")
-	cmd.Flags().Lookup("expires").DefValue = "" // which the help would repeat as 0s
+	cmd.Flags().Lookup("expires").DefValue = "" // otherwise the help would show 0s
 	return cmd
 }
 
@@ -159,7 +159,7 @@ func tokenListCommand(flags *tokenFlags) *cobra.Command {
 				return err
 			}
 			if _, err := os.Stat(file); flags.tokens != "" && err != nil {
-				return fmt.Errorf("--tokens: %w", err) // that it holds none would be said of a name that is wrong
+				return fmt.Errorf("--tokens: %w", err) // not a wrong name: the file has no tokens
 			}
 			tokens, err := auth.ListTokens(file)
 			if err != nil {
@@ -192,7 +192,7 @@ func tokensJSON(w io.Writer, tokens []auth.Token) error {
 	return printJSON(w, all)
 }
 
-// allowed names the rights of a token, and the servers if it has not all.
+// allowed returns the names of the rights of a token, and of its servers if it does not have all.
 func allowed(t auth.Token) string {
 	text := strings.Join(t.Rights.Names(), ",")
 	switch {

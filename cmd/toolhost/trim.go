@@ -8,8 +8,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// rssTrimmer trims the host's memory again after it started background commands: the client then waits, and pages that
-// were needed only to start them would stay resident.
+// An rssTrimmer trims the memory of the host again after a call that started background commands. At that time the
+// client waits, and the pages that were needed only to start the commands would stay resident.
 type rssTrimmer struct{}
 
 // CallBegan implements audit.Observer.

@@ -39,9 +39,9 @@ type trying struct {
 	state    hostFlags
 	fate     string // decided in advance, or ""
 	worktree *builtin.Worktree
-	client   string   // its command line, as the history shows it
-	closed   []string // what rules keep commands from reading in the user's work tree
-	status   error    // of the client
+	client   string   // the command line of the client, as the history shows it
+	closed   []string // paths that rules hide from commands in the user's work tree
+	status   error    // the exit status of the client
 }
 
 func tryCommand() *cobra.Command {
@@ -81,7 +81,8 @@ terminal the diff is printed and the branch is kept. The exit status is that of 
 	cmd.Flags().BoolVar(&apply, "apply", false, "apply the changes at the end, without asking")
 	cmd.Flags().BoolVar(&discard, "discard", false, "discard the changes at the end, without asking")
 	t.run.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "root" && f.Name != "owned" && f.Name != "copy-of" { // it is the worktree, and this process
+		// These select the worktree, and name this process.
+		if f.Name != "root" && f.Name != "owned" && f.Name != "copy-of" {
 			cmd.Flags().AddFlag(f)
 		}
 	})
@@ -91,7 +92,8 @@ terminal the diff is printed and the branch is kept. The exit status is that of 
 // try makes the worktree, runs the client in it, and ends it.
 func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	t.state.stateDir = cmd.Flags().Lookup("state-dir").Value.String()
-	for name, list := range map[string]*[]string{"settings": &t.state.settings, "deny": &t.state.deny} { // what they hide is not copied
+	// What they hide is not copied.
+	for name, list := range map[string]*[]string{"settings": &t.state.settings, "deny": &t.state.deny} {
 		*list = cmd.Flags().Lookup(name).Value.(pflag.SliceValue).GetSlice()
 	}
 	state, err := t.state.stateDirectory()
@@ -110,7 +112,7 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	home, _ := os.UserHomeDir() // without one no directory is taken for it
 	err = t.state.with([]string{workspaceOf(filepath.Join(here, "file"), home)}, func(host *mcpserver.Host) error {
 		return host.RunExclusive(ctx, "try", func(env *builtin.Env) (err error) {
-			denied := env.Policy.Commands().Denied // is not copied
+			denied := env.Policy.Commands().Denied // such files are not copied
 			if t.worktree, err = room.Try(cmd.Context(), here, denied); err == nil {
 				t.closed = closedIn(t.worktree, home, env.Policy)
 			}
@@ -141,20 +143,22 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	return t.settle(ctx, cmd)
 }
 
-// closedIn lists what rules keep commands from reading in the user's work tree. For the client, rules on relative
-// names are about the worktree, and the user's work tree lies outside of all roots, where commands may read.
+// closedIn returns the paths in the user's work tree that rules hide from commands. In the client's host, rules with
+// relative names apply to the worktree, and the user's work tree lies outside of all roots, where commands may read.
 func closedIn(w *builtin.Worktree, home string, policy *guard.Policy) (closed []string) {
 	holds := func(dir, path string) bool {
 		return path == dir || strings.HasPrefix(path, dir+string(filepath.Separator))
 	}
 	commands := policy.Commands()
-	_ = filepath.WalkDir(w.Source, func(path string, d fs.DirEntry, err error) error { // what cannot be listed cannot be read either
+	// What cannot be listed cannot be read either.
+	_ = filepath.WalkDir(w.Source, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || path == w.Source || !commands.Denied(path, d.IsDir()):
 			return nil
-		case holds(path, w.Tree()): // the host's state, which is masked for the client as well
+		case holds(path, w.Tree()): // the host's state is hidden from the client anyway
 			return fs.SkipDir
-		case holds(w.Source, home) && commands.ReadRule(path) == "" && commands.ReadRule(filepath.Join(path, "x")) == "": // and so are the secrets of a home
+		// The secrets of a home directory are, too.
+		case holds(w.Source, home) && commands.ReadRule(path) == "" && commands.ReadRule(filepath.Join(path, "x")) == "":
 		default:
 			closed = append(closed, path)
 		}
@@ -169,11 +173,12 @@ func closedIn(w *builtin.Worktree, home string, policy *guard.Policy) (closed []
 // oddInRule matches characters that may have a special meaning in a rule on files.
 var oddInRule = regexp.MustCompile(`[^\pL\pN._/@+=,~-]`)
 
-// settings returns the settings of the client's host. They deny the closed paths to commands and to file tools.
+// settings returns the settings of the client's host. They hide the closed paths from commands and from file tools.
 func (t *trying) settings() ([]byte, error) {
 	rules := []string{}
 	for i, path := range t.closed {
-		for strings.ContainsAny(path, `*?[\`) || strings.TrimSpace(path) != path { // commands cannot be denied a pattern: deny all of the directory
+		// A pattern cannot be hidden from commands: hide its directory.
+		for strings.ContainsAny(path, `*?[\`) || strings.TrimSpace(path) != path {
 			if path = filepath.Dir(path); len(path) <= len(t.worktree.Source) {
 				return nil, fmt.Errorf("%s cannot be kept from the client, as the rules demand: its name has a character of patterns; rename the directory", t.closed[i])
 			}
@@ -187,11 +192,12 @@ func (t *trying) settings() ([]byte, error) {
 	})
 }
 
-// gitPlaces are the variables that name a repository, as a hook of git has them: the client is to work in its own.
+// gitPlaces are the variables that name a repository, as git sets them for hooks. The client must use its own
+// repository.
 var gitPlaces = []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",
 	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE"}
 
-// withoutGitPlaces is an environment without them.
+// withoutGitPlaces returns an environment without gitPlaces.
 func withoutGitPlaces(env []string) []string {
 	return slices.DeleteFunc(env, func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -199,7 +205,7 @@ func withoutGitPlaces(env []string) []string {
 	})
 }
 
-// runClient runs toolhost run in the worktree. It is a process of its own, which has the terminal for itself.
+// runClient runs toolhost run in the worktree, as a process of its own that has the terminal to itself.
 func (t *trying) runClient(cmd *cobra.Command, args []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -230,7 +236,7 @@ func (t *trying) runClient(cmd *cobra.Command, args []string) error {
 	child := exec.Command(self, append(append(flags, "--"), args...)...)
 	child.Env = withoutGitPlaces(os.Environ())
 	child.Dir, child.Stdin, child.Stdout, child.Stderr = t.worktree.Dir(), os.Stdin, os.Stdout, os.Stderr
-	signal.Reset(os.Interrupt, syscall.SIGTERM) // main would end this process at the second one
+	signal.Reset(os.Interrupt, syscall.SIGTERM) // otherwise main would end this process at the second signal
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
@@ -242,7 +248,7 @@ func (t *trying) runClient(cmd *cobra.Command, args []string) error {
 	for {
 		select {
 		case s := <-signals:
-			if s == syscall.SIGTERM || s == syscall.SIGHUP { // a terminal sends the others to both
+			if s == syscall.SIGTERM || s == syscall.SIGHUP { // a terminal sends the other signals to both processes
 				_ = child.Process.Signal(s)
 			}
 		case err := <-ended:
@@ -266,7 +272,7 @@ func (t *trying) settle(ctx context.Context, cmd *cobra.Command) error {
 	}
 	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if _, err := io.WriteString(out, shownDiff(out, diff.String())); err != nil {
-		fmt.Fprintln(errs, "toolhost try:", err) // the changes are kept all the same
+		fmt.Fprintln(errs, "toolhost try:", err) // the changes are kept nevertheless
 	}
 	for _, note := range t.worktree.Left.Notes {
 		fmt.Fprintln(errs, "toolhost try:", sanitized(note))
@@ -318,7 +324,7 @@ func askFate(w io.Writer, in io.Reader) string {
 	}
 }
 
-// keep keeps the changes as a branch, and those on no branch as a directory.
+// keep keeps the changes as a branch, and those that are on no branch as a directory.
 func (t *trying) keep(ctx context.Context, w io.Writer) error {
 	left := t.worktree.Left
 	if left.Branch == "" || len(left.Notes)+len(left.Ignored) > 0 {
@@ -334,7 +340,8 @@ func (t *trying) keep(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// end removes what was applied. What was committed elsewhere, and what is on no branch, was not.
+// end removes the worktree, unless something in it was not committed. It reports other branches, which were not
+// applied.
 func (t *trying) end(ctx context.Context, w io.Writer) error {
 	left := &t.worktree.Left
 	if len(left.Notes)+len(left.Ignored) > 0 {
@@ -376,7 +383,7 @@ func (t *trying) apply(ctx context.Context, w io.Writer) error {
 	return errors.Join(t.end(ctx, w), t.status)
 }
 
-// files counts files in words.
+// files returns a number of files in words.
 func files(n int) string {
 	if n == 1 {
 		return "1 file"

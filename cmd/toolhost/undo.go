@@ -46,7 +46,7 @@ type undoing struct {
 	yes, asJSON bool
 }
 
-// selected says which changes are meant. Without IDs they are of the workspace around the working directory alone.
+// selected sets which changes are meant. Without IDs they are those of the workspace around the working directory.
 func (u *undoing) selected(ids []string) (err error) {
 	if u.Since, err = sinceTime(u.since); err != nil {
 		return err
@@ -65,12 +65,12 @@ func (u *undoing) selected(ids []string) (err error) {
 	home, _ := os.UserHomeDir()
 	u.Path = workspaceOf(filepath.Join(dir, "file"), home)
 	if real, err := filepath.EvalSymlinks(u.Path); err == nil {
-		u.Path = real // as the history names files
+		u.Path = real // the history has paths without links
 	}
 	return nil
 }
 
-// undo shows what would be undone, asks, and undoes it. Changes that are named by their IDs need no asking.
+// undo shows what would be undone, asks, and undoes it. Changes that are named by ID are undone without a question.
 func (u *undoing) undo(cmd *cobra.Command, operator mcpserver.Operator, named bool) error {
 	out := cmd.OutOrStdout()
 	if !named && !u.DryRun && !u.yes {
@@ -140,9 +140,9 @@ type undoneFile struct {
 	Done    bool   `json:"done"`
 	Removed bool   `json:"removed,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// Gone says why no undo brings back what stood there.
+	// Gone says why no undo restores the file.
 	Gone string `json:"gone,omitempty"`
-	// Forced says that --force would restore it all the same.
+	// Forced says that --force would restore it.
 	Forced bool `json:"force_would,omitempty"`
 	// SetID says that the file had the set-user-ID or set-group-ID bit, which is not restored.
 	SetID bool `json:"without_set_id,omitempty"`

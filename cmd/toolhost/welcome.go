@@ -48,8 +48,8 @@ func writeRows(w io.Writer, rows [][2]string) error {
 	return nil
 }
 
-// sandboxLine says in one line how commands are contained on this machine, as a trial shows. set is nil where no
-// settings are read.
+// sandboxLine says in one line how commands are contained on this machine, according to a trial. set is nil if there
+// are no settings.
 func sandboxLine(ctx context.Context, set *settings.Sandbox) string {
 	if set != nil && !set.Enabled {
 		return "off, by sandbox.enabled: commands run with all your rights"
@@ -88,6 +88,6 @@ func firstClient() clients.Client {
 			return c
 		}
 	}
-	c, _ := clients.Find("claude-code") // is in the table
+	c, _ := clients.Find("claude-code") // the table has it
 	return c
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// onFiles opens a host on the workspaces of changed files, so that their rules apply as they did then, and other
-// names of a file are looked for there. A host on the whole machine would not know their settings, and would have
-// to search the machine for the names of each file that has several.
+// onFiles opens a host on the workspaces of changed files. Their rules apply then, and other names of a file are
+// looked for there. A host on the whole machine would not read their settings, and would search the machine for the
+// names of each file that has several.
 func (f *hostFlags) onFiles(changed func(stateDir string) ([]string, error), do func(*mcpserver.Host) error) error {
 	state, err := f.stateDirectory()
 	if err != nil {
@@ -21,7 +21,7 @@ func (f *hostFlags) onFiles(changed func(stateDir string) ([]string, error), do 
 	if err != nil {
 		return err
 	}
-	if len(paths) == 0 { // nothing will be examined, but a host must say so
+	if len(paths) == 0 { // no file is examined, but a host must say so
 		paths = []string{filepath.Join(state, "history")}
 	}
 	home, _ := os.UserHomeDir() // without one no directory is taken for it
@@ -31,7 +31,7 @@ func (f *hostFlags) onFiles(changed func(stateDir string) ([]string, error), do 
 // marks are the entries that mark the top directory of a workspace.
 var marks = []string{".git", ".claude", ".toolhost"}
 
-// workspaces are the directories that files belong to, none within another.
+// workspaces returns the workspaces of files, without those that lie in another one.
 func workspaces(paths []string, home string) []string {
 	var all []string
 	seen := map[string]bool{} // directories
@@ -51,8 +51,8 @@ func workspaces(paths []string, home string) []string {
 	return outer
 }
 
-// workspaceOf is the nearest directory around a file that is marked as a workspace, or else the directory the
-// file is in. The home directory and the directories above it are never a workspace, whatever they contain.
+// workspaceOf returns the nearest directory above a file that is marked as a workspace, or the directory of the file.
+// The home directory and the directories above it are never a workspace, whatever they contain.
 func workspaceOf(path, home string) string {
 	nearest := ""
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
