@@ -20,23 +20,25 @@ import (
 // maxPrompt is the longest prompt of an agent, in bytes.
 const maxPrompt = 256 << 10
 
-// An agentRunner is a program that runs agents without a person, as data. It gets its prompt on the standard input.
+// An agentRunner is a program that runs agents without a person, as data. It reads its prompt from the standard
+// input.
 type agentRunner struct {
 	Name    string `json:"-"`
 	Command string `json:"command"`
-	// Args are its arguments. The element {model} stands for Model, {resume} for Resume; in these {model} and {id} are
-	// the values. In all {file} is a file with the entry of this host, {command} and {socket} what the entry starts:
-	// command connect socket.
+	// Args are its arguments. The element {model} is replaced by Model, and {resume} by Resume; in these, {model} and
+	// {id} are replaced by the values. In every argument, {file} is a file with the entry of this host, and {command}
+	// and {socket} are parts of the command of that entry: command connect socket.
 	Args   []string `json:"args"`
 	Model  []string `json:"model"`
 	Resume []string `json:"resume"`
 	// Parse is the format of its output: see [agent.NewParser].
 	Parse string `json:"parse"`
-	// Env are variables that it gets, Hosts the hosts of its model, and Config the directories of its configuration.
+	// Env are variables for the runner, Hosts the hosts of its model, and Config the directories of its
+	// configuration.
 	Env    map[string]string `json:"env"`
 	Hosts  []string          `json:"hosts"`
 	Config []string          `json:"config"`
-	// Cell adds to the specification of its cell what the program needs.
+	// Cell adds what the program needs to the specification of its cell.
 	Cell func(spec *CellSpec) error `json:"-"`
 }
 
@@ -63,24 +65,24 @@ func replaced(args []string, name, by string) (all []string) {
 	return all
 }
 
-// A knownAgent is what the task of an agent keeps so that the agent can be continued.
+// A knownAgent is the data that the task of an agent keeps, so that the agent can be continued.
 type knownAgent struct {
 	def        agent.Definition
 	runnerName string
 	isolation  string
-	session    string // of the runner; "" if it has told none. Final once the task is over
+	session    string // of the runner; "" if it has named none. It does not change once the task has ended
 }
 
-// An agentChild is an agent as the host knows it: a principal whose rights and rules are those of its caller, or
+// An agentChild describes an agent to the host: it is a principal whose rights and rules are those of its caller, or
 // narrower.
 type agentChild struct {
 	ID, Type string
-	// Mode is the mode of permissions if that is stricter than the caller's. ReadOnly says that its cell writes no files
+	// Mode is the permission mode, if it is stricter than the caller's. ReadOnly means that the cell writes no files
 	// of the workspace.
 	Mode     string
 	ReadOnly bool
-	// Tools are those that it has; nil: all. Denied are taken away, and of the tools of other servers those of Servers
-	// are left; nil: all.
+	// Tools are the tools of the agent; nil means all. The tools in Denied are removed. Servers are the other servers
+	// whose tools it may use; nil means all.
 	Tools, Denied, Servers []string
 	// Call is done when the call that started it has been answered.
 	Call context.Context
@@ -88,23 +90,24 @@ type agentChild struct {
 
 // agentOffer is what the host offers for agents. The zero value offers none.
 type agentOffer struct {
-	// Find fills in Runner, which the settings name. Nil: no agent can be started.
+	// Find fills in Runner from the settings. Nil means that no agent can be started.
 	Find   func() error
 	Runner agentRunner
 	// Dirs are the directories of definitions, the one with precedence first.
 	Dirs func() []string
-	// MaxTurns, MaxTokens and MaxTime bound an agent; no MaxTokens: they are not bounded.
+	// MaxTurns, MaxTokens and MaxTime limit an agent. MaxTokens 0 means that tokens are not limited.
 	MaxTurns, MaxTokens int
 	MaxTime             time.Duration
-	// Start starts an agent. End is to be called before the cell is closed: it ends what the agent has started by the
-	// tools of this host.
+	// Start starts an agent. The caller calls end before it closes the cell: end stops what the agent has started
+	// with the tools of this host.
 	Start func(spec CellSpec) (cell *Cell, end func(), err error)
 }
 
-// Principal is the principal of the agent. That of the zero value begins those of all agents.
+// Principal returns the principal of the agent. The principal of the zero value is the prefix of all of them.
 func (c agentChild) Principal() string { return "agent:" + c.ID }
 
-// AgentTypes returns the list of agent definitions for the description of the tool, and what is wrong with their files.
+// AgentTypes returns the list of agent definitions for the description of the tool. The error says which files are
+// wrong.
 func (*Runtime) AgentTypes(dirs []string) (list string, wrong error) {
 	all, wrong := agent.Load(dirs, alias.Tool)
 	return agent.List(all), wrong
@@ -145,7 +148,7 @@ var agentTool = declare(Tool[agentInput]{
 	},
 })
 
-// bound returns the run that a call asks for.
+// bound returns the run that a call requests.
 func (in agentInput) bound(env *Env) (*agentRun, error) {
 	if env.Agents.Find == nil {
 		return nil, errors.New("no agent can be run here: a person must set agent.runner in the user settings, such as \"claude\"")
@@ -192,7 +195,7 @@ func (in agentInput) bound(env *Env) (*agentRun, error) {
 
 // findAgent returns the definition of a type.
 func findAgent(env *Env, name string) (agent.Definition, error) {
-	all, _ := agent.Load(env.Agents.Dirs(), alias.Tool) // what is wrong with one is for the doctor
+	all, _ := agent.Load(env.Agents.Dirs(), alias.Tool) // the doctor reports wrong definitions
 	var names []string
 	near, least := "", len(name)/2+1
 	for _, d := range all {
@@ -212,7 +215,7 @@ func findAgent(env *Env, name string) (agent.Definition, error) {
 		hint, strings.Join(names, ", "))
 }
 
-// clippedName is the beginning of a name that a model gave.
+// clippedName returns the beginning of a name that a model has given.
 func clippedName(name string) string {
 	const longest = 60
 	if r := []rune(name); len(r) > longest {
@@ -221,7 +224,7 @@ func clippedName(name string) string {
 	return name
 }
 
-// continues makes the run that of an agent which has ended.
+// continues makes the run continue an agent that has ended.
 func (r *agentRun) continues() error {
 	var known *knownAgent
 	t, err := r.env.Runtime.tasks.Find(r.env.Principal, r.in.Resume)

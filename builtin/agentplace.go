@@ -43,7 +43,7 @@ func (e *Env) agentPlace(ctx context.Context, id, isolation string) (*agentPlace
 		return nil, err
 	}
 	place := &agentPlace{Dir: dir.Real(), Worktree: e.Worktree, Leave: func(context.Context) []string { return nil }}
-	if e.Worktree != nil { // the caller must not leave it while the agent works there
+	if e.Worktree != nil { // the caller must not leave the worktree while the agent works in it
 		release, err := e.Worktree.Use()
 		if err != nil {
 			return nil, err

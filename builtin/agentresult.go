@@ -13,7 +13,7 @@ import (
 // An agentOutput is the structured output of an [agentTool].
 type agentOutput struct {
 	AgentID    string      `json:"agent_id"`
-	TaskID     string      `json:"task_id,omitempty"` // of one that still runs
+	TaskID     string      `json:"task_id,omitempty"` // of an agent that still runs
 	Type       string      `json:"type"`
 	Runner     string      `json:"runner"`
 	Status     string      `json:"status"` // running, completed, failed or stopped
@@ -32,7 +32,7 @@ type agentFile struct {
 	Removed int    `json:"removed"`
 }
 
-// changed returns the files that the agent changed, with the lines of all its changes of them.
+// changed returns the files that the agent changed, with the changed lines of each.
 func (r *agentRun) changed() (files []agentFile) {
 	all, err := r.env.Runtime.history.List(ChangeFilter{Principal: agentPrincipal(r.id), Since: r.begun})
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *agentRun) structured() agentOutput {
 	}
 }
 
-// result is that of an agent that has ended.
+// result returns the result of an agent that has ended.
 func (r *agentRun) result() Result {
 	out := r.structured()
 	out.Status, out.ExitCode = "completed", &r.status.ExitCode
@@ -115,8 +115,8 @@ func (r *agentRun) result() Result {
 	}
 }
 
-// quotedLines returns words of an agent, each line with a mark in front, so that none looks like a line of this host:
-// like the block that describes the run.
+// quotedLines returns the text of an agent with a mark before each line. Otherwise a line could look like one of this
+// host, such as those of the block that describes the run.
 func quotedLines(words string) string {
 	words, _ = text.Visible(strings.ToValidUTF8(words, "\uFFFD"))
 	if words = strings.Trim(words, "\n"); words == "" {
@@ -157,7 +157,7 @@ func (r *agentRun) block(out agentOutput) string {
 	return b.String() + onLines(r.notes)
 }
 
-// firstRunes are the first characters of a text.
+// firstRunes returns the first characters of a text.
 func firstRunes(text string, n int) string {
 	if r := []rune(text); len(r) > n {
 		return string(r[:n]) + "…"

@@ -22,19 +22,20 @@ import (
 
 // Bounds of what an agent prints.
 const (
-	// maxAgentOutput is after how many bytes one is ended, and maxAgentLine is how much of a line is read.
+	// maxAgentOutput is the output after which an agent is ended, and maxAgentLine the part of a line that is read,
+	// in bytes.
 	maxAgentOutput, maxAgentLine = 256 << 20, 4 << 20
-	// maxOwnWords is how much of the messages of a runner that failed is shown, in characters.
+	// maxOwnWords is how many characters of the messages of a failed runner are shown.
 	maxOwnWords = 2000
-	// maxAnswer is how much of an answer that comes in pieces is kept, in bytes.
+	// maxAnswer is how many bytes are kept of an answer that comes in pieces.
 	maxAnswer = 256 << 10
-	// answerGrace is how long a runner may run on when its answer is complete.
+	// answerGrace is how long a runner may continue after its answer is complete.
 	answerGrace = 5 * time.Second
 )
 
 var sessionName = regexp.MustCompile(`^[[:alnum:]][\w.-]{0,127}$`)
 
-// maxTaskName is how much of a description names the task, in characters.
+// maxTaskName is how many characters of a description are used as the name of the task.
 const maxTaskName = 60
 
 // An agentRun is one run of an agent.
@@ -44,7 +45,7 @@ type agentRun struct {
 	in     agentInput
 	runner agentRunner
 	parse  agent.Parser
-	id     string // "" until it starts, but for one that is continued
+	id     string // "" until it starts, unless an agent is continued
 	prompt string
 	model  string
 
@@ -53,7 +54,7 @@ type agentRun struct {
 	stop  context.CancelCauseFunc
 	place *agentPlace
 	cell  *Cell
-	end   func() // of what it has started by the tools of this host
+	end   func() // ends what the agent has started with the tools of this host
 	pipes []*os.File
 	begun time.Time
 	front context.Context // done when the call has been answered
@@ -63,7 +64,7 @@ type agentRun struct {
 	transcript io.WriteCloser
 	path       string // of the transcript
 	status     sandbox.Status
-	notes      []string // lines about its end
+	notes      []string // lines about how it ended
 	cause      error    // why it was ended; nil if it ended by itself
 	complete   chan struct{}
 	reading    sync.WaitGroup
@@ -72,15 +73,15 @@ type agentRun struct {
 	answer   string
 	failed   bool
 	finished bool   // the answer is complete
-	words    []byte // the first of what else it printed
+	words    []byte // the beginning of its other output
 	bytes    int64
 	turns    int
 	tokens   int
 	files    []agentFile
-	calls    []string // not yet told to the client as progress
+	calls    []string // not yet sent to the client as progress
 }
 
-// run starts the agent and waits for it as long as a call is held.
+// run starts the agent and waits for it while the call can wait.
 func (r *agentRun) run(ctx context.Context) (Result, error) {
 	r.front, r.leave = context.WithCancel(ctx)
 	defer r.leave()
@@ -164,7 +165,7 @@ func (r *agentRun) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// startCell starts the runner, and what reads and writes its pipes.
+// startCell starts the runner, and the goroutines that read and write its pipes.
 func (r *agentRun) startCell(ctx context.Context) error {
 	spec := CellSpec{Name: "agent " + r.id, Argv: r.runner.argv(r.model, r.session), Dir: r.place.Dir,
 		Worktree: r.place.Worktree}
@@ -198,7 +199,7 @@ func (r *agentRun) startCell(ctx context.Context) error {
 	r.reading.Go(func() { r.read(ours[1], r.line) })
 	r.reading.Go(func() { r.read(ours[2], r.message) })
 	r.reading.Go(func() {
-		_, _ = io.WriteString(ours[0], r.prompt) // one that does not read it tells so by its answer
+		_, _ = io.WriteString(ours[0], r.prompt) // a runner that does not read it shows that by its answer
 		ours[0].Close()
 	})
 	return nil
@@ -206,11 +207,11 @@ func (r *agentRun) startCell(ctx context.Context) error {
 
 func (r *agentRun) closePipes() {
 	for _, f := range r.pipes {
-		f.Close() // closing one again is harmless
+		f.Close() // a second Close is harmless
 	}
 }
 
-// attend waits for the end of the agent, ends it if it must, and composes the report on it.
+// attend waits for the end of the agent, ends it if necessary, and composes the report.
 func (r *agentRun) attend(ctx context.Context) {
 	limit := r.env.Agents.MaxTime
 	timer := time.NewTimer(limit)
@@ -228,11 +229,11 @@ func (r *agentRun) attend(ctx context.Context) {
 			complete, grace, waits = nil, time.After(answerGrace), true
 		}
 	}
-	_, _ = r.cell.Kill() // before what it started elsewhere, so that it starts nothing more
+	_, _ = r.cell.Kill() // first, so that it starts nothing more elsewhere
 	r.end()
 	r.status, _ = r.cell.Wait()
 	lines := r.cell.Close()
-	r.pipes[1].Close() // the prompt, if it was not read
+	r.pipes[1].Close() // the prompt, if the runner has not read it
 	r.reading.Wait()
 	r.closePipes()
 	r.cause = context.Cause(r.life)
@@ -249,7 +250,7 @@ func (r *agentRun) attend(ctx context.Context) {
 	r.task.EndCall(result.IsError)
 }
 
-// read hands on the lines that the runner prints.
+// read passes each line that the runner prints to take.
 func (r *agentRun) read(f *os.File, take func(line []byte)) {
 	var line []byte
 	buffer := make([]byte, 64<<10)
@@ -263,7 +264,7 @@ func (r *agentRun) read(f *os.File, take func(line []byte)) {
 			return
 		}
 		if r.transcript != nil {
-			_, _ = r.transcript.Write(buffer[:n]) // it tells itself what of it is not kept
+			_, _ = r.transcript.Write(buffer[:n]) // the transcript itself notes what it does not keep
 		}
 		for rest := buffer[:n]; len(rest) > 0; {
 			part, after, ended := bytes.Cut(rest, []byte("\n"))
@@ -286,7 +287,7 @@ func (r *agentRun) read(f *os.File, take func(line []byte)) {
 	}
 }
 
-// tell sends calls of the agent as progress, while the client waits for the answer. The caller does not hold the
+// tell sends calls of the agent as progress, while the client waits for the answer. The caller must not hold the
 // lock: a client that does not read blocks the notification.
 func (r *agentRun) tell(calls []string) {
 	for _, call := range calls {
@@ -339,7 +340,7 @@ func (r *agentRun) line(line []byte) {
 	}
 }
 
-// count counts turns and tokens, and ends an agent that takes too many. The caller holds the lock.
+// count counts turns and tokens, and ends an agent that exceeds its limits. The caller holds the lock.
 func (r *agentRun) count(e agent.Event) {
 	if e.Turn {
 		r.turns++

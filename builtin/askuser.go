@@ -76,7 +76,7 @@ var askUserTool = declare(Tool[askInput]{
 	},
 })
 
-// check makes the texts harmless, and returns what is wrong with the questions.
+// check makes the texts safe to show, and returns an error if the questions are wrong.
 func (in askInput) check() error {
 	if n := len(in.Questions); n < 1 || n > 4 {
 		return fmt.Errorf("questions: expected 1 to 4, got %d", n)
@@ -120,8 +120,8 @@ func textOf(name, s string, most int) error {
 	return nil
 }
 
-// plainText leaves out what cannot be seen: control characters, and those that change the direction or the place of
-// others.
+// plainText removes invisible characters: control characters, and those that change the direction or the place of
+// other characters.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -134,8 +134,8 @@ func plainText(s string) string {
 	}, s)
 }
 
-// Framed returns the message of a form with these lines of text from asker, which is not this host. Questions about
-// permissions of this host never begin so, and each line has a mark.
+// Framed returns the message of a form with lines of text from asker, which is another program. Each line has a mark,
+// and the message begins unlike this host's questions about permissions.
 func (*Env) Framed(asker string, lines []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "A question of %s. It is no request for permission: no answer to it allows anything.\n", asker)
@@ -150,7 +150,7 @@ func marked(indent, text string) string {
 	return "  | " + indent + strings.ReplaceAll(text, "\n", "\n  | "+indent) + "\n"
 }
 
-// form is the params of the elicitation.
+// form returns the params of the elicitation.
 func (in askInput) form(env *Env) json.RawMessage {
 	var b strings.Builder
 	b.WriteString(env.Framed("the agent", nil))
@@ -189,7 +189,7 @@ type openQuestions struct {
 }
 
 type askedScope struct {
-	until      time.Time // a question waits for its answer; zero: none
+	until      time.Time // until when the open question waits; zero: there is none
 	unanswered int       // in a row
 }
 
@@ -222,7 +222,7 @@ func (a *openQuestions) end(key string, answered bool) {
 	}
 }
 
-// ask puts the questions, and returns what became of them.
+// ask puts the questions to the person, and returns the result.
 func (in askInput) ask(ctx context.Context, env *Env) (Result, error) {
 	key := env.Principal + "\x00" + env.Scope
 	if err := env.Runtime.questions.begin(key); err != nil {
@@ -248,7 +248,7 @@ func (in askInput) ask(ctx context.Context, env *Env) (Result, error) {
 	return answered(raw)
 }
 
-// read returns what became of the questions, and the answers to each. A partial answer counts as none.
+// read returns the status of the questions, and the answers to each. A partial answer counts as no answer.
 func (in askInput) read(raw json.RawMessage) (status string, answers [][]string) {
 	var r struct {
 		Action  string         `json:"action"`
@@ -274,7 +274,7 @@ func (in askInput) read(raw json.RawMessage) (status string, answers [][]string)
 	return "answered", answers
 }
 
-// chosen returns the labels in an answer. ok is false for one that was not offered.
+// chosen returns the labels in an answer. ok is false if one was not offered.
 func (q askQuestion) chosen(answer any) (labels []string, ok bool) {
 	var all []any
 	switch a := answer.(type) {
@@ -303,7 +303,7 @@ func (q askQuestion) chosen(answer any) (labels []string, ok bool) {
 	return labels, true
 }
 
-// result tells the model what became of the questions.
+// result returns the result for the model.
 func (in askInput) result(status string, answers [][]string) Result {
 	out := askOutput{Status: status}
 	text := map[string]string{

@@ -16,48 +16,52 @@ import (
 	"github.com/toolhost/toolhost/guard/settle"
 )
 
-// A CellSpec describes a program that runs as a whole, with all that it starts, in a sandbox of its own: an agent.
+// A CellSpec describes a program, such as an agent, that runs with all its descendants in a sandbox of its own.
 type CellSpec struct {
-	// Argv is the program and its arguments; a name without a slash is looked up in PATH. Dir is where it starts, Env
-	// its environment, to which the variables of the sandbox are added.
+	// Argv is the program and its arguments; a name without a slash is looked up in PATH. Dir is its working
+	// directory. Env is its environment, to which the variables of the sandbox are added.
 	Argv []string
 	Dir  string
 	Env  []string
-	// Files become its descriptors 0, 1 and 2. Nil ones are /dev/null, or the terminal.
+	// Files become the descriptors 0, 1 and 2. A nil file is /dev/null, or the terminal.
 	Files []*os.File
 	// Terminal gives it a terminal, see [Cell.Terminal].
 	Terminal bool
-	// Sockets are Unix sockets that it may connect to, and Ports TCP ports on the loopback interface of the host that it
-	// finds on its own.
+	// Sockets are Unix sockets that the program may connect to. Ports are TCP ports on the loopback interface of the
+	// host that it reaches on its own loopback interface under the same number.
 	Sockets []string
 	Ports   []int
-	// Layers are directories of the host, without symbolic links, and the private ones in their places, which persist.
-	// The program sees the host's entries, read-only, where the layer has none of that name. Seed lists paths in those
-	// directories; each is copied into a layer that has no entry of that name, or an older file.
+	// Layers maps directories of the host, without symbolic links, to the private directories that replace them.
+	// These persist. The program sees an entry of the host, read-only, if the layer has none of that name. Seed lists
+	// paths in the directories. Each is copied into its layer if the layer has no entry of that name, or an older
+	// file.
 	Layers map[string]string
 	Seed   []string
 
 	// The fields below are for a host that starts the program.
 
-	// Name is how the history, the console and the audit log call the program: "claude" is "run: claude" there.
+	// Name is the name of the program in the history, the console and the audit log: "claude" appears as "run:
+	// claude".
 	Name string
-	// Prepare, if it is not nil, adds to the specification what depends on the place of the program: dir is a directory
-	// that the program can read and not write, which is removed with the cell, and socket is the Unix socket in it at
-	// which the host serves MCP.
+	// Prepare, if it is not nil, completes the specification with what depends on the place of the program. dir is a
+	// directory that the program can read but not write; it is removed with the cell. socket is the Unix socket in
+	// dir at which the host serves MCP.
 	Prepare func(spec *CellSpec, dir, socket string) error
 	// Roots are the directories that the program may write. Nil: those of the host.
 	Roots []string
-	// Worktree is where the program works instead, under the rules of the work tree that it was made of. Nil: it does not.
+	// Worktree is the worktree in which the program works, under the rules of the original work tree. Nil means that
+	// it works in the roots.
 	Worktree *Worktree
-	// Agent is the agent that the program is; zero: it is none.
+	// Agent describes the agent, if the program is one; otherwise it is zero.
 	Agent agentChild
-	// ReadOnly keeps it from writing files of the roots.
+	// ReadOnly keeps the program from writing files of the roots.
 	ReadOnly bool
-	// Hosts are reached in addition to sandbox.network.allowedDomains, Writable are further directories and files that
-	// the program may write, and Open are secrets of the home directory that it may use.
+	// Hosts may be reached in addition to sandbox.network.allowedDomains. Writable are further directories and files
+	// that the program may write. Open are secrets of the home directory that it may use.
 	Hosts, Writable, Open []string
-	// Ask puts hosts that no list names and the program itself connects to, to the operator. Those of the programs that
-	// it starts always are: a client that is known reports to hosts that it does not need.
+	// Ask asks the operator about hosts that no list names and that the program itself connects to. About the hosts
+	// of its descendants the operator is always asked. It is off for known clients, which report to hosts that they
+	// do not need.
 	Ask bool
 	// NoExecGate starts programs without judging them.
 	NoExecGate bool
@@ -70,13 +74,13 @@ type Cell struct {
 	sandbox.Process
 	// Terminal is the host's end of the program's terminal; nil if it has none.
 	Terminal *sandbox.Terminal
-	// Gaps says what the sandbox does not hold here. It is empty but with [CellSpec].Weaker.
+	// Gaps lists what the sandbox does not enforce here. It is empty unless [CellSpec].Weaker is set.
 	Gaps []string
 	// Closed is called once the program has ended and its changes are recorded.
 	Closed func()
 
 	runtime *Runtime
-	logins  loginPublisher // nil: all ports are published
+	logins  loginPublisher // nil if all ports are published
 	box     *sandboxpool.Sandbox
 	gate    *execGate
 	mark    *commandMark
@@ -89,17 +93,17 @@ type Cell struct {
 	links    linkPlaces
 }
 
-// A loginPublisher publishes ports at which a program waits for the browser of the user.
+// A loginPublisher publishes ports on which a program waits for the browser of the user.
 type loginPublisher interface {
 	Publish(port int, atMost time.Duration) error
 }
 
-// PrepareCell begins to find out what this machine can contain.
+// PrepareCell begins to examine what this machine can contain.
 func (b *Runtime) PrepareCell() { go b.probe() }
 
-// StartCell starts a program in a sandbox of its own, under the rules of the call. What it changes is recorded as the
-// command of its tool. Without e.Execs neither the programs that it starts nor its hosts are judged by a person. The
-// caller closes the cell.
+// StartCell starts a program in a sandbox of its own, under the rules of the call. Its changes are recorded as those
+// of a command of its tool. Without e.Execs, no person judges the programs that it starts or its hosts. The caller
+// closes the cell.
 func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error) {
 	b := e.Runtime
 	agent := sandboxpool.Agent{Execs: e.Execs != nil && !spec.NoExecGate, Sockets: spec.Sockets, Layers: spec.Layers,
@@ -172,16 +176,16 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 // loginTime bounds how long a port is published for a login.
 const loginTime = 10 * time.Minute
 
-// PublishLogin has a port that the program listens on reached on the host, for as long as a login takes.
+// PublishLogin publishes a port of the program on the host for as long as a login takes.
 func (c *Cell) PublishLogin(port int) error {
 	if c.logins == nil {
-		return nil // as all ports are
+		return nil // all ports are published
 	}
 	return c.logins.Publish(port, loginTime)
 }
 
 // Close ends the program and everything that it started. It returns lines of a report: programs and hosts that were
-// refused, and files that the program changed. It may be called again.
+// refused, and files that the program changed. It may be called more than once.
 func (c *Cell) Close() []string { return c.close() }
 
 func (c *Cell) end() (lines []string) {
@@ -189,7 +193,7 @@ func (c *Cell) end() (lines []string) {
 	if c.Process != nil {
 		select {
 		case <-c.Done():
-			left, _ = c.Kill() // the sandbox is closed all the same
+			left, _ = c.Kill() // the sandbox is closed even if this fails
 		default:
 			_, _ = c.Kill()
 		}

@@ -13,7 +13,7 @@ import (
 // would follow a link that the program has left there.
 type linkPlaces map[string]map[string]string
 
-// notePlaces notes the links in directories. Files are left out.
+// notePlaces records the links in directories. It leaves out files.
 func notePlaces(paths []string) linkPlaces {
 	places := linkPlaces{}
 	for _, path := range paths {
@@ -26,17 +26,17 @@ func notePlaces(paths []string) linkPlaces {
 	return places
 }
 
-// linksBelow returns the links below a directory. It follows none.
+// linksBelow returns the links below a directory. It follows no link.
 func linksBelow(dir string) (map[string]string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, err // of a file as well
+		return nil, err // also if it is a file
 	}
 	defer root.Close()
 	links := map[string]string{}
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type()&fs.ModeSymlink == 0 {
-			return nil // what cannot be listed was not made by the program: it would be its owner's
+			return nil // a directory that cannot be listed was not made by the program, which could list its own
 		}
 		if to, err := root.Readlink(name); err == nil {
 			links[name] = to
@@ -63,7 +63,7 @@ func (p linkPlaces) removeNew() (lines []string) {
 				continue
 			}
 			if _, err := root.Stat(name); err == nil {
-				continue // it leads to a place in the directory
+				continue // it leads to a place in the same directory
 			}
 			path, to := quoteOdd(filepath.Join(dir, name)), quoteOdd(to)
 			line := fmt.Sprintf("Removed %s: a link to %s, which programs outside of the sandbox would have followed.",

@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// answers are the programs whose exit code 1 is an answer and no failure, and what it says.
+// answers are the programs whose exit code 1 is not a failure but an answer, and the meaning of that answer.
 var answers = map[string]string{
 	"grep": "nothing matched", "egrep": "nothing matched", "fgrep": "nothing matched", "zgrep": "nothing matched",
 	"rg": "nothing matched", "ug": "nothing matched", "ag": "nothing matched", "ack": "nothing matched",
@@ -25,11 +25,11 @@ var answers = map[string]string{
 	"pgrep": "no process matched", "pidof": "no process matched",
 }
 
-// subcommandAnswers are those of programs of which only some commands answer like that: after the command, the options
-// without which it does not.
+// subcommandAnswers are programs of which only some subcommands answer with exit code 1. needs are options that such
+// an answer requires.
 var subcommandAnswers = []struct {
 	name, command string
-	needs         []string // one of them; nil: none
+	needs         []string // one of them must be given; nil: none is needed
 	means         string
 }{
 	{"git", "grep", nil, "nothing matched"},
@@ -48,7 +48,7 @@ var subcommandAnswers = []struct {
 // wrappers run the command that follows their own options.
 var wrappers = []string{"builtin", "command", "env", "exec", "nice", "nohup", "stdbuf", "time", "timeout", "xargs"}
 
-// Programs that exit with 1 only if they say what is wrong: builtins of bash, and others by their names.
+// Programs that exit with 1 only after they have printed an error: builtins of bash, and others by name.
 var (
 	builtinsComplain = []string{":", "cd", "echo", "export", "popd", "printf", "pushd", "pwd", "set", "shopt", "true",
 		"umask", "unset"}
@@ -56,11 +56,11 @@ var (
 		"stat", "tail", "touch", "tr", "uniq", "wc"}
 )
 
-// xargsFailed is what xargs exits with when what it ran has exited with anything from 1 to 125 (xargs(1)).
+// xargsFailed is the exit code of xargs if a program that it ran has exited with 1 to 125 (xargs(1)).
 const xargsFailed = 123
 
-// explain says what the exit code means where it is no failure but an answer: if none but such a program can have
-// given it.
+// explain returns the meaning of the exit code if it is an answer and not a failure: if only such a program can have
+// set it. Otherwise it returns "".
 func explain(command guard.Exec, r *shell.Result) string {
 	if r.ExitCode != 1 && r.ExitCode != xargsFailed || r.Signal != "" || r.TimedOut || r.Cancelled {
 		return ""
@@ -72,18 +72,18 @@ func explain(command guard.Exec, r *shell.Result) string {
 	return fmt.Sprintf("Exit code %d of %s means: %s.", r.ExitCode, s.program, s.means)
 }
 
-// A status is where the exit code of a line can come from.
+// A status determines which program may have set the exit code of a line.
 type status struct {
 	code     int
-	output   string // what the line wrote
-	silenced bool   // complaints went elsewhere
-	pipefail bool   // that of a pipeline can be that of any part of it
+	output   string // the output of the line
+	silenced bool   // error messages were redirected
+	pipefail bool   // any part of a pipeline may set its exit code
 
-	program, means string // of the last that may have answered
-	failure        bool   // it may be one
+	program, means string // the last program that may have answered, and the meaning
+	failure        bool   // the exit code may be a failure
 }
 
-// read takes a line apart, and reports whether that is possible.
+// read analyzes a line, and reports whether that is possible.
 func (s *status) read(command guard.Exec) bool {
 	statements, err := command.Statements()
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *status) read(command guard.Exec) bool {
 	return true
 }
 
-// options notes what set changes.
+// options records the effect of set.
 func (s *status) options(c *syntax.CallExpr) {
 	if len(c.Args) == 0 || wordText(c.Args[0]) != "set" {
 		return
@@ -111,12 +111,12 @@ func (s *status) options(c *syntax.CallExpr) {
 	for _, arg := range c.Args[1:] {
 		option := wordText(arg)
 		s.pipefail = s.pipefail || option == "pipefail"
-		// Anything may have ended the line then.
+		// Any command may then have ended the line.
 		s.failure = s.failure || option == "errexit" || strings.HasPrefix(option, "-") && strings.Contains(option, "e")
 	}
 }
 
-// last is the status of a list: that of its last command.
+// last handles a list: its last command sets the exit code.
 func (s *status) last(list []*syntax.Stmt) {
 	if len(list) > 0 {
 		s.statement(list[len(list)-1])
@@ -125,7 +125,7 @@ func (s *status) last(list []*syntax.Stmt) {
 
 func (s *status) statement(stmt *syntax.Stmt) {
 	switch {
-	case stmt.Background: // is always 0
+	case stmt.Background: // the exit code is always 0
 	case stmt.Negated:
 		s.answer("!", "the command behind it succeeded")
 	default:
@@ -166,13 +166,13 @@ func (s *status) command(c syntax.Command) {
 		s.answer("[[", "the condition is false")
 	case *syntax.ArithmCmd, *syntax.LetClause:
 		s.answer("((", "the result is zero")
-	case *syntax.FuncDecl, *syntax.DeclClause, nil: // are 0
+	case *syntax.FuncDecl, *syntax.DeclClause, nil: // the exit code is 0
 	default:
 		s.failure = true
 	}
 }
 
-// call is the status of a simple command, or of the last substitution in one that only assigns.
+// call handles a simple command. The last substitution sets the exit code of a command that only assigns.
 func (s *status) call(c *syntax.CallExpr) {
 	var words []string
 	for _, arg := range c.Args {
@@ -197,19 +197,20 @@ func (s *status) call(c *syntax.CallExpr) {
 	}
 }
 
-// run is the status of a program with its arguments, of which those that are known only when it runs are "".
+// run handles a program with its arguments. An argument that is not known before the line runs is "".
 func (s *status) run(words []string) {
 	name := path.Base(words[0])
 	for _, a := range subcommandAnswers {
 		if a.name == name && answersTo(words[1:], a.command, a.needs) {
-			s.failure = s.failure || a.command == "config" && s.complained("error: ") // as of a key that is none
+			// Such as for a key that does not exist.
+			s.failure = s.failure || a.command == "config" && s.complained("error: ")
 			s.answer(strings.TrimSpace(name+" "+a.command), a.means)
 			return
 		}
 	}
 	means, ok := answers[name]
 	switch {
-	case name == "find" && slices.Contains(words, "-delete"): // something is left that should not be
+	case name == "find" && slices.Contains(words, "-delete"): // a file is left that should have been deleted
 		s.failure = true
 	case ok:
 		s.answer(name, means)
@@ -223,17 +224,17 @@ func (s *status) run(words []string) {
 	}
 }
 
-// silent reports whether a program would have said that it failed, and has not.
+// silent reports whether a program that prints an error when it fails has printed none.
 func (s *status) silent(name string) bool {
 	return !s.silenced && (slices.Contains(builtinsComplain, name) && !strings.Contains(s.output, "bash: ") ||
 		slices.Contains(programsComplain, name) && !s.complained(name+": "))
 }
 
-// complained reports whether a line of what was written begins like that.
+// complained reports whether a line of the output begins with a text.
 func (s *status) complained(beginning string) bool { return strings.Contains(s.output, "\n"+beginning) }
 
-// wrapped is the status of what a wrapper runs: of the first word after it that is no option, variable, number or
-// time of the wrapper. Where that is the value of an option it is no program that answers, and the line may have
+// wrapped handles the program that a wrapper runs: the first word that is not an option, variable, number or time of
+// the wrapper. If that word is the value of an option, it names no program that answers, and the line may have
 // failed.
 func (s *status) wrapped(words []string) {
 	i := 1 + slices.IndexFunc(words[1:], func(word string) bool { return !ofWrapper.MatchString(word) })
@@ -253,18 +254,18 @@ func (s *status) wrapped(words []string) {
 	s.answer(inner.program, inner.means)
 }
 
-// ofWrapper is what may stand between a wrapper and what it runs.
+// ofWrapper matches the words between a wrapper and the program that it runs.
 var ofWrapper = regexp.MustCompile(`^(-.*|\w+=.*|[0-9.]+[smhd]?|\{\})$`)
 
-// answersTo reports whether the arguments have the command as the first that is no option or value of one, and an
-// option that it needs.
+// answersTo reports whether command is the first argument that is neither an option nor the value of one, and whether
+// the arguments include an option that it needs.
 func answersTo(args []string, command string, needs []string) bool {
 	i := 0
 	for command != "" && i < len(args) && args[i] != command {
 		if !strings.HasPrefix(args[i], "-") {
 			return false
 		}
-		if args[i] == "-C" || args[i] == "-c" { // of git: take a value
+		if args[i] == "-C" || args[i] == "-c" { // options of git that take a value
 			i++
 		}
 		i++
@@ -274,7 +275,7 @@ func answersTo(args []string, command string, needs []string) bool {
 }
 
 func (s *status) answer(program, means string) {
-	if s.code == 1 || program == "xargs" { // no other program that is known here exits with 123
+	if s.code == 1 || program == "xargs" { // no other known program exits with 123
 		s.program, s.means = program, means
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"sync"
 )
 
-// externalArgs decodes the arguments of an external tool, and converts them to its schema. text is made of what was
-// decoded, so that the tool gets what rules see, also where a member was given twice in a nested object.
+// externalArgs decodes the arguments of an external tool, and converts them to its schema. text is encoded from the
+// decoded arguments: the tool must get the arguments that rules see, even if a member was given twice in a nested
+// object.
 func externalArgs(d *Def, schema func() looseSchema, raw json.RawMessage) (args map[string]any, text json.RawMessage,
 	err error) {
 	given, twice, err := object(raw)
@@ -69,18 +70,18 @@ func looseSchemaOf(raw json.RawMessage) func() looseSchema {
 const (
 	minSchemaSteps = 10_000
 	stepsPerByte   = 4  // of the arguments
-	maxSchemaParts = 32 // that refer to or contain one another
+	maxSchemaParts = 32 // schemas that refer to or contain one another
 )
 
-// A converter converts arguments as models send them to a schema: where the schema permits no text, text that spells
-// a value of a permitted type becomes that value. What cannot be converted is left for the check against the schema.
+// A converter converts arguments as models send them to a schema. Where the schema permits no text, a text that
+// spells a value of a permitted type becomes that value. Other arguments are left for the validation.
 type converter struct {
 	root  looseSchema
 	steps int // left
-	depth int // of the part that is looked at
+	depth int // of the schema that is examined
 }
 
-// enter reports whether the conversion may look at a schema. If so, leave must be called.
+// enter reports whether the conversion may examine a schema. If so, leave must be called.
 func (c *converter) enter(schema looseSchema) bool {
 	if schema == nil || c.steps == 0 || c.depth == maxSchemaParts {
 		return false
@@ -92,7 +93,7 @@ func (c *converter) enter(schema looseSchema) bool {
 
 func (c *converter) leave() { c.depth-- }
 
-// value returns v as the schema wants it.
+// value returns v, converted to a schema.
 func (c *converter) value(v any, schema looseSchema) any {
 	switch given := v.(type) {
 	case string:
@@ -121,11 +122,11 @@ func (c *converter) value(v any, schema looseSchema) any {
 	return v
 }
 
-// spelledValue returns the value of one of the types that a text spells.
+// spelledValue returns the value that a text spells, if it has one of the types.
 func spelledValue(text string, types []string) (value any, ok bool) {
 	given := []byte(strings.TrimSpace(text))
 	for _, kind := range types {
-		if kind == "integer" && integral(given) && json.Valid(given) { // of whatever size
+		if kind == "integer" && integral(given) && json.Valid(given) { // of any size
 			kind = "number"
 		}
 		if value, ok := spelled(given, kind); ok {
@@ -159,7 +160,7 @@ func requires(shapes []looseSchema, name string) bool {
 	})
 }
 
-// member returns the schema of a member, where the object has one of these schemas.
+// member returns the schema of a member of an object that has one of these schemas.
 func (c *converter) member(shapes []looseSchema, name string) looseSchema {
 	var named, others []any
 	for _, s := range shapes {
@@ -193,7 +194,7 @@ func (c *converter) item(schema looseSchema, i int) looseSchema {
 	return oneOf(all)
 }
 
-// oneOf returns a schema that permits what any of these permits. Of no schema it permits all.
+// oneOf returns a schema that permits what any of these schemas permits. Without schemas, it permits everything.
 func oneOf(schemas []any) looseSchema {
 	if len(schemas) == 1 {
 		s, _ := schemas[0].(looseSchema)
@@ -205,7 +206,7 @@ func oneOf(schemas []any) looseSchema {
 	return looseSchema{"anyOf": schemas}
 }
 
-// parts returns the schemas that a schema is made of: the target of its reference, and those that it combines.
+// parts returns the schemas that a schema consists of: the target of its reference, and the schemas that it combines.
 func (c *converter) parts(schema looseSchema, keywords ...string) (all []looseSchema) {
 	if ref, ok := schema["$ref"].(string); ok {
 		if target := c.target(ref); target != nil {
@@ -235,7 +236,7 @@ func (c *converter) shapes(schema looseSchema, all []looseSchema) []looseSchema 
 	return all
 }
 
-// types returns the types that a schema permits. known is false if it permits all, or that is not known.
+// types returns the types that a schema permits. known is false if it permits all types, or if they are not known.
 func (c *converter) types(schema looseSchema) (types []string, known bool) {
 	if !c.enter(schema) {
 		return nil, false
@@ -261,7 +262,7 @@ func (c *converter) types(schema looseSchema) (types []string, known bool) {
 		}
 		return types, true
 	}
-	for _, part := range c.parts(schema, "allOf") { // each of them holds
+	for _, part := range c.parts(schema, "allOf") { // all of them apply
 		if types, known = c.types(part); known {
 			return types, true
 		}

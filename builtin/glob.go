@@ -68,7 +68,7 @@ var globTool = declare(Tool[globInput]{
 	},
 })
 
-// fromHome makes the path of the directory that a pattern begins with below the home directory.
+// fromHome makes Path the directory at the beginning of a pattern that begins in the home directory.
 func (in *globInput) fromHome() error {
 	switch {
 	case !strings.HasPrefix(in.Pattern, "~/"):
@@ -77,11 +77,11 @@ func (in *globInput) fromHome() error {
 		return errors.New("pattern begins with ~/, and path is given too: name the directory as path, and the rest as pattern")
 	}
 	dir, rest := doublestar.SplitPattern(in.Pattern)
-	in.Path, in.Pattern = dir, "./"+rest // or it would be found at any depth
+	in.Path, in.Pattern = dir, "./"+rest // without ./ it would be found at any depth
 	return nil
 }
 
-// searchRoot resolves where a search starts: the first root when the call does not say.
+// searchRoot resolves the directory of a search. The default is the first root.
 func searchRoot(env *Env, path string) (named, error) {
 	if path == "" {
 		path = env.Policy.Roots()[0]
@@ -95,7 +95,7 @@ func searchScope(env *Env, path guard.Path) search.Scope {
 	s := search.Scope{Base: env.Policy.Roots()[0], Path: path.Location(), Hidden: hidden,
 		HiddenLink: env.Policy.HidingLinks(), HiddenTag: tag}
 	if path.Own() {
-		// The rules know the names, and the host's files have mount points there.
+		// The rules know these names, and the host's directory has mount points there.
 		named := env.Policy.Commands().Private().Named
 		s.Base, s.Name, s.HiddenTag, s.HiddenLink = "", path.Real(), "", nil
 		s.Hidden = func(at string, dir bool) bool { name := named(at); return name == "" || hidden(name, dir) }
@@ -125,7 +125,8 @@ func glob(ctx context.Context, env *Env, path guard.Path, in globInput, asked st
 	}, nil
 }
 
-// outsidePattern adds to the error about an absolute pattern the one inside that it probably means.
+// outsidePattern adds the pattern that was probably meant to the error about an absolute pattern outside of the
+// roots.
 func outsidePattern(env *Env, err error, pattern string) error {
 	dir, rest := doublestar.SplitPattern(filepath.ToSlash(pattern))
 	path, resolveErr := env.Policy.Resolve(dir)
@@ -138,7 +139,7 @@ func outsidePattern(env *Env, err error, pattern string) error {
 	return err
 }
 
-// ownOnly says that a search of a private directory is one of the caller's files there.
+// ownOnly returns a note that a search of a private directory shows the caller's files only.
 func ownOnly(env *Env, path guard.Path) string {
 	if !path.Own() || !env.Policy.Commands().Private().Is(path.Real()) {
 		return ""
@@ -146,7 +147,7 @@ func ownOnly(env *Env, path guard.Path) string {
 	return fmt.Sprintf("These are the files that commands and tools have put in %s; name a directory in it to search what other programs have there.", path)
 }
 
-// namesDirectory says how to list the directory that a pattern names, which was asked for so; "" of any other pattern.
+// namesDirectory returns how to list a directory, if a pattern names one; otherwise "".
 func namesDirectory(env *Env, path guard.Path, pattern, asked string) string {
 	name := filepath.FromSlash(pattern)
 	if !filepath.IsAbs(name) {
@@ -159,8 +160,8 @@ func namesDirectory(env *Env, path guard.Path, pattern, asked string) string {
 	return fmt.Sprintf("%s is a directory: list its files with %s/**.", asked, strings.TrimSuffix(asked, "/"))
 }
 
-// noScope says what to pass in the place of a path that does not exist: a name like it, or of one with wildcards the
-// directory before them, and the rest.
+// noScope returns what to pass instead of a path that does not exist: a similar name or, for a path with wildcards,
+// the directory before them and the rest as the pattern.
 func noScope(ctx context.Context, env *Env, err error, given string, path guard.Path, instead func(dir,
 	rest string) string) error {
 	if !errors.Is(err, search.ErrScope) {
@@ -176,7 +177,7 @@ func noScope(ctx context.Context, env *Env, err error, given string, path guard.
 	return fmt.Errorf("%w. path takes no wildcards: pass %s", err, instead(dir, rest))
 }
 
-// searchText is the result of a search with, last, what was left out.
+// searchText returns the result of a search, with notes on what was left out.
 func searchText(found, none string, notes []string) string {
 	if found == "" && none != "" {
 		found = none + "\n"

@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// grepEntries is how many entries a Grep shows when the call does not say.
+// grepEntries is the default number of entries that a Grep shows.
 const grepEntries = 250
 
 // grepInput is the input of [grepTool].
@@ -117,11 +117,11 @@ func grep(ctx context.Context, env *Env, path guard.Path, in grepInput) (Result,
 		})
 	}
 	found.Notes = append(found.Notes, notes(ownOnly(env, path))...)
-	if len(rules) > 0 { // whatever they hold: whether one is left out must not tell of its contents
+	if len(rules) > 0 { // regardless of content: whether such a file is left out must not depend on it
 		found.Notes = append(found.Notes, leftOut(rules))
 	}
 	none := "No matches."
-	if found.Matches > 0 { // the notes say where the entries end
+	if found.Matches > 0 { // the notes say at which entry the result was cut
 		none = ""
 	}
 	return Result{
@@ -133,8 +133,8 @@ func grep(ctx context.Context, env *Env, path guard.Path, in grepInput) (Result,
 	}, nil
 }
 
-// grepEither searches for a pattern, and for what else it probably means if it finds nothing as a regular expression,
-// or is none.
+// grepEither searches for a pattern. If it is not a regular expression, or finds nothing as one, it also searches for
+// what it probably means.
 func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *search.GrepResult, err error) {
 	began := time.Now()
 	found, err = env.Runtime.search.Grep(ctx, query)
@@ -165,7 +165,8 @@ func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *s
 	return found, err
 }
 
-// withReturns returns a pattern of a search across lines for files with CRLF, or "" if it is the same.
+// withReturns returns a pattern that matches CRLF where text matches LF, or "" if there is no difference. It is for
+// searches across lines.
 func withReturns(query search.GrepQuery, text string) string {
 	if with, differs := pattern.AcceptReturns(text); query.Multiline && differs {
 		return with
@@ -173,9 +174,8 @@ func withReturns(query search.GrepQuery, text string) string {
 	return ""
 }
 
-// asPlainText returns a regular expression that matches a pattern literally, if the pattern is probably meant so: it
-// has brackets or signs that mean something else in a regular expression, and no escapes. It returns "" for any
-// other.
+// asPlainText returns a regular expression that matches a pattern literally, if that is probably meant: it has
+// brackets or signs with a meaning in regular expressions, and no escapes. Otherwise it returns "".
 func asPlainText(pattern string) string {
 	if strings.Contains(pattern, `\`) || !strings.ContainsAny(pattern, "(){}[]*+?$^") {
 		return ""
@@ -183,7 +183,7 @@ func asPlainText(pattern string) string {
 	return regexp.QuoteMeta(pattern)
 }
 
-// leftOut says which files a search does not show, by the rules that name them.
+// leftOut returns a note on the files that a search does not show, by the rules that name them.
 func leftOut(rules []string) string {
 	const most = 10
 	names := strings.Join(rules[:min(len(rules), most)], ", ")
@@ -193,7 +193,7 @@ func leftOut(rules []string) string {
 	return "Left out is what a rule asks for: " + names + ". Name such a file as path, and a person is asked."
 }
 
-// grepForms makes a text of a pattern that is a number, and of lists of globs and of types. A limit of -1 is none.
+// grepForms turns a pattern that is a number, and lists of globs and types, into texts. A limit of -1 means no limit.
 func grepForms(given map[string]json.RawMessage) {
 	numbersAsText("pattern")(given)
 	if string(given["head_limit"]) == "-1" {
@@ -207,7 +207,7 @@ func grepForms(given map[string]json.RawMessage) {
 	}
 }
 
-// fromHere removes ./ from the start of globs: with it they match no path.
+// fromHere removes a leading ./ from globs, which would match no path.
 func fromHere(globs []string) []string {
 	for i, g := range globs {
 		rest, not := strings.CutPrefix(g, "!")
@@ -221,7 +221,7 @@ func fromHere(globs []string) []string {
 	return globs
 }
 
-// list splits a parameter that may hold several values at blanks and at commas outside of braces.
+// list splits a parameter that may have several values, at blanks, and at commas outside of braces.
 func list(value string) []string {
 	var all []string
 	depth, from := 0, 0

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A HandOver is told when a call goes on as a background task. It is in the context of a call whose client follows
-// tasks by its protocol: the call then goes on until it has its result, and may ask questions.
+// A HandOver is notified when a call continues as a background task. It is in the context of a call whose client
+// follows tasks by its protocol. Such a call continues until it has its result, and may ask questions.
 type HandOver interface {
 	// HandOver is called when the call becomes the task with this id, or goes on as one after a question. It reports
 	// whether the client follows it.
@@ -36,8 +36,8 @@ func follows(ctx context.Context) bool {
 	return ok
 }
 
-// window returns how long the call waits before it becomes a task. One that was a task before a question is so again
-// at once.
+// window returns how long the call waits before it becomes a task. A call that was a task before a question becomes
+// one again at once.
 func (e *Env) window(ctx context.Context) time.Duration {
 	if h, ok := ctx.Value(handOverKey{}).(HandOver); ok && h.Handed() {
 		return time.Millisecond
@@ -77,8 +77,9 @@ func (b *bashRun) continuesAsTask(soFar string) Result {
 		notes(b.note, b.clamped, ttyHint(soFar), b.where.containmentNotice(), strings.Join(b.standing, " ")))
 }
 
-// await waits for a command that has become a task, because of a question about a program or because the client
-// follows it: until the next question, the end of the command, or the end of the window. A window of 0 does not end.
+// await waits for a command that has become a task, because of a question about a program, or because the client
+// follows it. It returns at the next question, at the end of the command, or after the window. A window of 0 has no
+// end.
 func (b *bashRun) await(ctx context.Context, window time.Duration) (Result, error) {
 	id := b.task.ID
 	var over <-chan time.Time

@@ -56,7 +56,7 @@ func (b *bashRun) askHeld(ctx context.Context, result Result) Result {
 	return finish(b.env.AskHeld(ctx, asked))
 }
 
-// answerHeld does what a person has answered, and returns a note.
+// answerHeld carries out a person's answer, and returns a note.
 func (b *bashRun) answerHeld(files []settle.File, answer ExecAnswer) string {
 	if !answer.Allowed {
 		return ""
@@ -73,8 +73,8 @@ func (b *bashRun) answerHeld(files []settle.File, answer ExecAnswer) string {
 	return "A person kept the changes of these protected files: " + strings.Join(kept, ", ") + "."
 }
 
-// seesHeld has a tool work on the files that commands see: the held ones are exchanged in while it looks and while it
-// runs, but not while a person is asked. What it writes with a person's consent is known.
+// seesHeld lets a tool work on the files that commands see: held files are in place while the tool plans and while it
+// runs, but not while a person is asked. The content that the tool writes with a person's consent counts as approved.
 func seesHeld(ctx context.Context, env *Env, plan func(context.Context, *Env) (Plan, error)) (Plan, error) {
 	leave, err := env.enterHeld()
 	if err != nil {
@@ -108,7 +108,7 @@ func seesHeld(ctx context.Context, env *Env, plan func(context.Context, *Env) (P
 	return p, nil
 }
 
-// enterHeld puts the held files of the roots in place, if there are any. leave takes them out again.
+// enterHeld puts the held files of the roots in place, if there are any. leave restores the former files.
 func (e *Env) enterHeld() (leave func(), err error) {
 	if e.Runtime == nil || e.Policy == nil {
 		return func() {}, nil

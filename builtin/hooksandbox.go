@@ -35,7 +35,8 @@ func (b *Runtime) StartContained(policy *guard.Policy, s hook.Spec, execs Execs)
 	key := sandboxpool.Key(HookPrincipal, hex.EncodeToString(sum[:8]))
 	c, err := b.sandboxes.AcquireBare(ctx, key, policy)
 	if err != nil {
-		return nil, fmt.Errorf("its sandbox cannot be started: %v", err) // not wrapped: it is not about the program
+		// Not wrapped: the error is not about the program.
+		return nil, fmt.Errorf("its sandbox cannot be started: %v", err)
 	}
 	gate, hosts := newExecGate(execs), sandbox.NewHostGate()
 	if s.Async {

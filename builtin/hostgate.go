@@ -39,7 +39,7 @@ func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed b
 	return g.connect(ctx, c, commands.ProgramName(c.Program))
 }
 
-// connect asks a person. name is that by which settings can allow the program; "": they cannot.
+// connect asks a person. name is the name by which settings can allow the program, or "" if they cannot.
 func (g *execGate) connect(ctx context.Context, c sandbox.Connection, name string) (allowed bool, why string) {
 	if g.Ask == nil || !g.Hosts {
 		return false, ""
@@ -92,8 +92,8 @@ func (g *execGate) used(c sandbox.Connection) {
 	}
 }
 
-// answerHost gets the answer to a question about a host. Nothing of a command but its connections waits for it, so
-// that an answer that does not come refuses one host, and does not end the command.
+// answerHost gets the answer to a question about a host. Only that connection waits for it. If no answer comes, the
+// host is refused, and the command continues.
 func (g *execGate) answerHost(ctx context.Context, asked ExecQuestion) ExecAnswer {
 	g.mu.Lock()
 	answer, known := g.hosts.known[asked.Text]
@@ -117,7 +117,7 @@ func (g *execGate) answerHost(ctx context.Context, asked ExecQuestion) ExecAnswe
 	return answer
 }
 
-// heard keeps the answer of a person about a host.
+// heard stores the answer of a person about a host.
 func (g *execGate) heard(asked ExecQuestion, answer ExecAnswer) {
 	g.mu.Lock()
 	_, known := g.hosts.known[asked.Text]
@@ -140,7 +140,7 @@ func (g *execGate) heard(asked ExecQuestion, answer ExecAnswer) {
 			event.Reason = "for " + asked.Program + " in this workspace, from now on"
 		}
 		g.note(event)
-	} else if g.Tell != nil { // the sandbox notes what it refuses
+	} else if g.Tell != nil { // the sandbox records its own refusals
 		g.Tell(event)
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// Of the programs that ask a person at a terminal only two end neither by themselves nor with their input: watch, and
-// Vim, which then reads keys from its standard error. Editors such as nano and nvim, pagers, top, prompts for
-// passwords and the shells of languages find no terminal or the end of /dev/null, and git an editor that fails.
+// Most programs that ask a person at a terminal end by themselves or at the end of their input: editors such as nano
+// and nvim, pagers, top, prompts for passwords and the shells of languages find no terminal or the end of /dev/null,
+// and git gets an editor that fails. Two do not: watch, and Vim, which reads keys from its standard error.
 
-// needsTerminal returns the program of a command that would wait for keys that never arrive: an editor with files but
-// no commands, or watch, which runs until it is stopped. Input that is piped or redirected into the program may be
-// its keys.
+// needsTerminal returns the program of a command that would wait for keys that never come: an editor with files but
+// without commands, or watch, which runs until it is stopped. If input is piped or redirected into the program, it
+// may contain the keys.
 func needsTerminal(command guard.Exec) string {
 	statements, err := command.Statements()
 	if err != nil {
@@ -29,7 +29,7 @@ func needsTerminal(command guard.Exec) string {
 	own := false
 	eachNode(statements, func(n syntax.Node) bool {
 		_, decl := n.(*syntax.FuncDecl)
-		own = own || decl // perhaps of that name
+		own = own || decl // it may declare a function of that name
 		return !own
 	})
 	if own {
@@ -38,7 +38,7 @@ func needsTerminal(command guard.Exec) string {
 	return waitingAmong(statements)
 }
 
-// waitsMessage says that a command was not run, and what to do instead.
+// waitsMessage returns the error for a command that was not run, with what to do instead.
 func waitsMessage(program string) error {
 	if program == "watch" {
 		return errors.New("the command was not run: watch repeats a command until a user at a terminal ends it, and there is no terminal. Run the command by itself, or in a loop that ends; with run_in_background watch goes on until TaskStop")
@@ -54,7 +54,8 @@ func isEditor(program string) bool {
 	return false
 }
 
-// waitingAmong looks through what a line runs in turn, as far as a program there is surely meant by its name.
+// waitingAmong returns the first program in a list of statements that waits. It stops at a statement after which a
+// name may mean another program.
 func waitingAmong(list []*syntax.Stmt) string {
 	for _, stmt := range list {
 		if stmt.Background || stmt.Coprocess || slices.ContainsFunc(stmt.Redirs, isInput) {
@@ -112,7 +113,7 @@ func waitingIn(c syntax.Command) string {
 	return ""
 }
 
-// waitingPiped looks at both ends of a pipe: watch ends when its output is not read.
+// waitingPiped examines both ends of a pipe: watch ends when its output is not read.
 func waitingPiped(c *syntax.BinaryCmd) string {
 	if name := waitingAmong([]*syntax.Stmt{c.X}); name != "" && name != "watch" {
 		return name
@@ -123,18 +124,19 @@ func waitingPiped(c *syntax.BinaryCmd) string {
 	return ""
 }
 
-// waitingCall is the program of a simple command, if that waits although something may be piped into it.
+// waitingCall returns the program of a simple command, if it waits even when something may be piped into it.
 func waitingCall(c *syntax.CallExpr, piped bool) string {
 	words := make([]string, len(c.Args))
 	for i, arg := range c.Args {
-		words[i] = wordText(arg) // "" if that is known only when it runs: a file, most likely
+		words[i] = wordText(arg) // "" if it is not known before the line runs: most likely a file
 	}
 	words, fed := unwrapped(words)
 	if len(words) == 0 {
 		return ""
 	}
 	name := path.Base(words[0])
-	if words[0] != name && words[0] != "/bin/"+name && words[0] != "/usr/bin/"+name { // one of the workspace, such as ./watch
+	// A program of the workspace, such as ./watch.
+	if words[0] != name && words[0] != "/bin/"+name && words[0] != "/usr/bin/"+name {
 		return ""
 	}
 	args := words[1:]
@@ -149,11 +151,12 @@ func waitingCall(c *syntax.CallExpr, piped bool) string {
 	return ""
 }
 
-// unwrapped takes off what runs the command that follows it, and reports whether that has an input of its own for it.
+// unwrapped removes programs that run the command after them. fed reports whether one of them gives that command an
+// input.
 func unwrapped(words []string) (bare []string, fed bool) {
 	for len(words) > 1 && runsDetached(words[0]) {
 		fed = fed || words[0] == "xargs"
-		own := words[0] != "command" // whose options ask what it would run
+		own := words[0] != "command" // the options of command ask what it would run
 		words = words[1:]
 		for own && len(words) > 0 && ofWrapper.MatchString(words[0]) {
 			words = words[1:]
@@ -162,7 +165,7 @@ func unwrapped(words []string) (bare []string, fed bool) {
 	return words, fed
 }
 
-// runsDetached reports whether a program runs the one that follows it, for as long as that takes.
+// runsDetached reports whether a program runs the command after it, and waits for it.
 func runsDetached(program string) bool {
 	switch program {
 	case "timeout":
@@ -176,10 +179,10 @@ func runsDetached(program string) bool {
 var (
 	commandOption = regexp.MustCompile(`^-[elux]*c$`)
 
-	// editorOption is an option or command of Vim that leaves it to wait: how windows open, what may be changed, and
-	// where to begin.
+	// editorOption matches options and commands of Vim after which it waits: how windows open, what may be changed,
+	// and where to begin.
 	editorOption = regexp.MustCompile(`^(-[RMmbdnNZ]+|-[oOp][0-9]*|--clean|--noplugin|--|\+[0-9]*|\+/.*)$`)
-	// watchOption is an option of watch that does not end it.
+	// watchOption matches options of watch that do not make it end.
 	watchOption = regexp.MustCompile(`^(-[bcCdptwx]*(n[0-9.]*)?|--(differences|interval|no-title|color|exec|beep|precise)(=.*)?)$`)
 )
 
@@ -188,7 +191,7 @@ func knownProgram(arg string) bool {
 	return arg != "" && arg != "-" && (arg[0] == '-' || arg[0] == '+') && !editorOption.MatchString(arg)
 }
 
-// watchEnds reports whether watch may end with these arguments, or has nothing to run.
+// watchEnds reports whether watch may end with these arguments, or has no command to run.
 func watchEnds(args []string) bool {
 	for i := 0; i < len(args); i++ {
 		switch arg := args[i]; {
@@ -197,24 +200,24 @@ func watchEnds(args []string) bool {
 		case !watchOption.MatchString(arg):
 			return true
 		case strings.HasSuffix(arg, "n") && arg[1] != '-' || arg == "--interval":
-			i++ // its value
+			i++ // the value of the option
 		}
 	}
 	return true
 }
 
-// terminalHint says what to do about a program that needs a person at a terminal, by what it wrote.
+// terminalHint returns what to do about a program that needs a terminal, according to its output.
 func terminalHint(r *shell.Result) string {
 	switch {
 	case r.TimedOut:
 		return ttyHint(r.Text)
-	case r.ExitCode != 0 && strings.Contains(r.Text, "problem with the editor 'false'"): // as git says
+	case r.ExitCode != 0 && strings.Contains(r.Text, "problem with the editor 'false'"): // the message of git
 		return "There is no editor here: give messages with -m or -F, keep prepared ones with GIT_EDITOR=true, and change the steps of a rebase with a command, as in GIT_SEQUENCE_EDITOR=\"sed -i s/^pick/edit/\"."
 	}
 	return ""
 }
 
-// ttyHint is the hint for what still runs, or has run until its time was over.
+// ttyHint returns the hint for a command that still runs, or was ended at its timeout.
 func ttyHint(said string) string {
 	if strings.Contains(said, "Vim: Warning: Input is not from a terminal") {
 		return "Vim waits for keys, and there is no terminal to press any: use Read, Edit and Write for files, or vim -es -c COMMAND -c wq FILE."

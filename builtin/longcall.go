@@ -88,7 +88,7 @@ func (l *longWork) run(ctx context.Context, env *Env, work func(context.Context,
 	if l.err != nil {
 		text = l.err.Error()
 	}
-	if l.results != nil { // TaskOutput has a lower limit than results
+	if l.results != nil { // the limit of TaskOutput is below that of results
 		if fitted, err := l.results.Fit(text, resourceLimit); err == nil {
 			text = fitted.Text
 		}

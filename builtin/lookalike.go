@@ -13,9 +13,8 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// This file finds files whose names look like the one that was asked for: with another kind of space, as screenshots of
-// macOS have, with accents as characters of their own, or with characters that do not show. A model types such a name
-// as it sees it.
+// This file finds files whose names look like a given name: with another kind of space, as in screenshots of macOS,
+// with accents as separate characters, or with invisible characters. A model types a name as it sees it.
 
 // lookedNames is how many names of a directory are compared.
 const lookedNames = 100_000
@@ -23,12 +22,12 @@ const lookedNames = 100_000
 // A named is a path that a call has named.
 type named struct {
 	guard.Path
-	// note says that the file has another name than the one that was asked for. It is "" if it has not.
+	// note says that the file has another name than the given one; "" if it has the same name.
 	note string
 }
 
-// findNamed resolves the name of a file. If there is no such file, it returns the only one whose name looks the same,
-// if the caller may read it.
+// findNamed resolves the name of a file. If there is no such file, it returns the only file that the caller may read
+// and whose name looks the same.
 func findNamed(policy *guard.Policy, name string) (named, error) {
 	path, err := policy.Resolve(name)
 	if err != nil || !isMissing(path) {
@@ -48,9 +47,8 @@ func findNamed(policy *guard.Policy, name string) (named, error) {
 	return named{Path: path}, nil
 }
 
-// findNew resolves the name of a file to write. If there is no such file, or not all of its directories, it returns the
-// one that cannot be told from it by looking: nobody could tell a second one from it either. It refuses if there are
-// several.
+// findNew resolves the name of a file to write. If the file, or one of its directories, does not exist, it returns
+// the existing path that looks the same: a person could not tell the two apart. It refuses if there are several.
 func findNew(policy *guard.Policy, name string) (named, error) {
 	path, err := policy.Resolve(name)
 	if err != nil || !isMissing(path) {
@@ -68,8 +66,8 @@ func findNew(policy *guard.Policy, name string) (named, error) {
 		path, strings.Join(escapedNames(like), "\n"))
 }
 
-// Meant returns the path of the file that a tool takes a name for, which may differ from [guard.Policy.Resolve] in
-// characters that look the same. creates says that the call creates the file.
+// Meant returns the path of the file that a tool would use for a name. It may differ from [guard.Policy.Resolve] in
+// characters that look the same. creates means that the call creates the file.
 func Meant(policy *guard.Policy, tool, name string, creates bool) (guard.Path, error) {
 	find := findNamed
 	switch tool {
@@ -85,7 +83,7 @@ func Meant(policy *guard.Policy, tool, name string, creates bool) (guard.Path, e
 	return found.Path, err
 }
 
-// say adds the note to the result of a call.
+// say adds the note to a result.
 func (n named) say(r Result, err error) (Result, error) {
 	switch {
 	case n.note == "":
@@ -107,8 +105,9 @@ func isMissing(path guard.Path) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// lookAlikes returns what stands in the place of the first missing element of a path, and of those after it, in the
-// form that names that look the same share. rest is what of the path is missing below.
+// lookAlikes returns the existing entries that look like the first missing element of a path, and those that look
+// like the elements after it. form maps names that look the same to one name. rest is the part of the path that is
+// missing below.
 func lookAlikes(policy *guard.Policy, path guard.Path, form func(string) string) (like []guard.Path, rest string) {
 	if _, err := os.Lstat(path.Real()); err == nil && !path.Own() {
 		return nil, "" // a link to a missing file
@@ -136,8 +135,8 @@ func lookAlikes(policy *guard.Policy, path guard.Path, form func(string) string)
 	return like, ""
 }
 
-// namesLike returns the entries of a directory whose names have the same form as name, and that may be read: the one
-// with that very name, if there is one.
+// namesLike returns the entries of a directory that the caller may read and whose names have the same form as name.
+// If there is an entry of exactly that name, it returns only this.
 func namesLike(policy *guard.Policy, dir guard.Path, name string, form func(string) string) (like []guard.Path) {
 	f, err := dir.Open()
 	if err != nil {
@@ -173,7 +172,7 @@ func alikeNote(path guard.Path) string {
 	return fmt.Sprintf("This is \"%s\", whose name looks like the one that was asked for.", text.Escaped(path.String()))
 }
 
-// escapedNames returns paths with the characters that do not show as escapes.
+// escapedNames returns paths with invisible characters escaped.
 func escapedNames(paths []guard.Path) (names []string) {
 	for _, path := range paths {
 		names = append(names, text.Escaped(path.String()))

@@ -74,14 +74,14 @@ var notebookEditTool = declare(Tool[notebookEditInput]{
 	},
 })
 
-// linesOfSource joins a source that is sent as a list of lines, as it is in the file.
+// linesOfSource joins a source that is given as a list of lines, the form in which a notebook stores it.
 func linesOfSource(given map[string]json.RawMessage) {
 	var lines []string
 	if source := given["new_source"]; json.Unmarshal(source, &lines) == nil && !isNull(source) {
 		for i, line := range lines[:max(len(lines)-1, 0)] {
 			lines[i] = strings.TrimSuffix(line, "\n") + "\n"
 		}
-		given["new_source"], _ = json.Marshal(strings.Join(lines, "")) // a string never fails
+		given["new_source"], _ = json.Marshal(strings.Join(lines, "")) // a string always encodes
 	}
 }
 
@@ -135,8 +135,8 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in notebookEdi
 	}, nil
 }
 
-// editCell returns the notebook with one cell changed, in its encoding: JSON is UTF-8, but some programs write it in
-// others.
+// editCell returns the notebook with one cell changed. It keeps the encoding: JSON is UTF-8, but some programs write
+// another one.
 func (t *target) editCell(standing readstate.Status, e document.NotebookEdit) ([][]byte,
 	document.NotebookResult, error) {
 	before := t.text(standing)
@@ -153,7 +153,7 @@ func (t *target) editCell(standing readstate.Status, e document.NotebookEdit) ([
 	return content, changed, err
 }
 
-// noNotebook says what to do about a file that notebookEditTool cannot change because it is something else.
+// noNotebook returns what to do about a file that is not a notebook.
 func noNotebook(path guard.Path, content []byte) string {
 	switch {
 	case !strings.EqualFold(filepath.Ext(path.Real()), ".ipynb"):
@@ -164,7 +164,7 @@ func noNotebook(path guard.Path, content []byte) string {
 	return ""
 }
 
-// ended makes a text that is not empty end in a newline.
+// ended adds a final newline to a text that is not empty and lacks one.
 func ended(s string) string {
 	if s == "" || s[len(s)-1] == '\n' {
 		return s

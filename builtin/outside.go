@@ -11,10 +11,10 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// This file holds what a refusal of a path outside of the roots says to do next.
+// This file adds the next step to the refusal of a path outside of the roots.
 
-// Suggest adds to the refusal of a path outside of the roots that commands can read it, or the file inside that was
-// probably meant.
+// Suggest adds to the refusal of a path outside of the roots that commands can read the file, or which file inside
+// was probably meant.
 func (e *Env) Suggest(in guard.Intent, v guard.Verdict) guard.Verdict {
 	paths := in.Files()
 	if v.Action == guard.Allow || v.Rule != guard.RuleBoundary || len(paths) != 1 {
@@ -53,8 +53,8 @@ func (e *Env) commandsRead(path guard.Path) bool {
 	return e.Policy.Judge(guard.Intent{Tool: Bash.Name, Effects: []guard.Effect{effect}}).Action == guard.Allow
 }
 
-// sameTail returns the file below a root with the longest common tail with a path outside of the roots, or "". A path
-// in a directory that exists, or that may be another project, is not one of the roots by another name.
+// sameTail returns the file below a root that has the longest common tail with a path outside of the roots, or "". A
+// path in a directory that exists, or that may be in another project, is not another name of a file in the roots.
 func sameTail(env *Env, path guard.Path) string {
 	given := filepath.ToSlash(path.String())
 	if slices.ContainsFunc(env.Policy.Roots(), func(root string) bool { return isBelow(path.String(), root) }) {
@@ -74,12 +74,13 @@ func sameTail(env *Env, path guard.Path) string {
 	return ""
 }
 
-// mountNames are directories in which containers and examples have a project.
+// mountNames are directories in which containers and examples keep a project.
 var mountNames = []string{"workspace", "workspaces", "app", "repo", "project", "projects", "code", "work", "src",
 	"testbed", "mnt", "data"}
 
-// standsFor reports whether dir is probably another name of a root: it does not exist, and is called as projects are in
-// containers, or as the root, or more than a name is the same. A directory above the root may lack a part.
+// standsFor reports whether dir is probably another name of a root. It must not exist, and must be named like
+// projects in containers or like the root, or share more than the file name. A directory above the root may be
+// missing from the path.
 func standsFor(env *Env, dir, root, tail string) bool {
 	real := filepath.Clean(filepath.FromSlash(dir))
 	if isBelow(root, real) {

@@ -6,7 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The functions of this file only choose the text of a command's result. The guard judges commands separately.
+// The functions of this file are only used to choose the text of a command's result. The guard judges commands
+// separately.
 
 // eachNode calls f for the nodes of statements, as [syntax.Walk] does.
 func eachNode(statements []*syntax.Stmt, f func(syntax.Node) bool) {
@@ -15,7 +16,7 @@ func eachNode(statements []*syntax.Stmt, f func(syntax.Node) bool) {
 	}
 }
 
-// wordText is what a word stands for, "" if that is known only when the line runs.
+// wordText returns the text of a word, or "" if it is not known before the line runs.
 func wordText(w *syntax.Word) string {
 	var text strings.Builder
 	for _, part := range w.Parts {

@@ -13,10 +13,10 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// maxPlan is the longest plan, in characters: as much as a question shows whole.
+// maxPlan is the longest plan, in characters. A question shows that much.
 const maxPlan = 10_000
 
-// enterPlanModeTool puts the scope into plan mode. That a person must be there is so that it can be left again.
+// enterPlanModeTool puts the scope into plan mode. It needs a person, because only a person can end the mode.
 var enterPlanModeTool = declare(Tool[struct{}]{
 	Name: "EnterPlanMode", Title: "Enter plan mode", Brief: "look and plan before changing anything",
 	OptIn: true, NeedsPerson: true, Hints: Hints{Additive: true, Idempotent: true, Closed: true},
@@ -55,7 +55,7 @@ type exitPlanModeInput struct {
 	Plan string `json:"plan" jsonschema:"the plan as the person should read it, in Markdown"`
 }
 
-// exitPlanModeTool shows a plan to a person, who ends the mode or not.
+// exitPlanModeTool shows a plan to a person, who decides whether the mode ends.
 var exitPlanModeTool = declare(Tool[exitPlanModeInput]{
 	Name: "ExitPlanMode", Title: "Show the plan", Brief: "have a person approve the plan",
 	OptIn: true, NeedsPerson: true, Hints: Hints{Closed: true}, Permission: guard.ToRead, MaxResult: 1000,

@@ -7,7 +7,7 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// plans are the sandboxes of plans: what commands change in them is dropped when the plan ends.
+// plans are the sandboxes of plans. The changes of commands in them are dropped when the plan ends.
 type plans struct {
 	mu   sync.Mutex
 	open map[planScope]planSandbox
@@ -16,16 +16,16 @@ type plans struct {
 // A planScope is a conversation that is, or was, in plan mode.
 type planScope struct{ principal, scope string }
 
-// A planSandbox is the sandbox of a plan, by its key. The plan is that of [Env.Plan]; "" is the mode of the settings.
+// A planSandbox identifies the sandbox of a plan by its key. plan is [Env.Plan], or "" for the mode of the settings.
 type planSandbox struct{ plan, key string }
 
-// planned is the [task.Spec].Data of a command in the sandbox of a plan: its key.
+// planned is the [task.Spec].Data of a command in the sandbox of a plan: the key of that sandbox.
 type planned string
 
 // errPlanEnded ends the tasks of a plan.
 var errPlanEnded = errors.New("the plan in which it ran has ended, and what it changed was dropped")
 
-// enter notes the sandbox of a command if it is that of a plan.
+// enter records the sandbox of a command in plan mode.
 func (p *plans) enter(env *Env) {
 	if !env.Policy.Commands().Discard() {
 		return

@@ -29,7 +29,7 @@ const (
 	// wholeFile is the largest file, in bytes, that is read and remembered whole even when a page of it is
 	// shown. Of larger ones only the page is read on, so that its cost does not grow with the file.
 	wholeFile = 1 << 20
-	// longestRead is the limit for a page of text or cells with the notes about the images of a document.
+	// longestRead is the limit for a page of text or cells, including the notes about the images of a document.
 	longestRead = 120_000
 	// pageNotesRoom is reserved for the notes after a page, in characters.
 	pageNotesRoom = 500
@@ -87,7 +87,7 @@ var Read = declare(Tool[readInput]{
 	},
 })
 
-// readForms makes a text of a page that is a number. A limit of -1 is none.
+// readForms turns a page that is a number into text. A limit of -1 means no limit.
 func readForms(given map[string]json.RawMessage) {
 	numbersAsText("pages")(given)
 	if string(given["limit"]) == "-1" {
@@ -144,7 +144,8 @@ func read(ctx context.Context, env *Env, path guard.Path, in readInput) (Result,
 	return showPage(path, shown, page, in), nil
 }
 
-// pageOptions returns the options of the page. The page with its notes is not longer than what the client passes on.
+// pageOptions returns the options of the page. The page and its notes together do not exceed what the client passes
+// on.
 func pageOptions(in readInput, passes ClientLimits) text.PageOptions {
 	return text.PageOptions{Offset: in.Offset, Limit: in.Limit, MaxBytes: pageBytes(passes)}
 }
@@ -209,7 +210,7 @@ func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *te
 	src io.ReadSeeker) error {
 	v := readstate.VersionOf(info)
 	if whole != nil && page.Charset != "utf-8" && !page.BOM {
-		v.Charset = page.Charset // what is written into it may be too short to tell; of a large file a page may be
+		v.Charset = page.Charset // an edit may be too short to tell the charset, and so may a page of a large file
 	}
 	if whole != nil && int64(len(whole)) <= wholeFile {
 		v.Size = int64(len(whole))
@@ -285,7 +286,7 @@ func cutLine(page *text.Page) int {
 	if page.Charset != "utf-8" || !runsCommands(nil) {
 		return 0
 	}
-	for i, line := range page.Lines { // none is made of a page that needs no cutting
+	for i, line := range page.Lines { // there is no such line if no line is cut
 		if line.Hidden > 0 || len(line.Text) > maxLineShown && utf8.RuneCountInString(line.Text) > maxLineShown {
 			return page.First + i
 		}

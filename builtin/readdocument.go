@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/readstate"
 )
 
-// maxImage is the largest image file that is read, in bytes. Larger ones are no pictures for a model.
+// maxImage is the largest image file that is read, in bytes. Larger images are of no use to a model.
 const maxImage = 64 << 20
 
 // An opened file is one that is not plain text.
@@ -23,10 +23,10 @@ type opened struct {
 	file *os.File
 	info fs.FileInfo
 	kind document.Kind
-	what string // in words, such as "PNG image"
+	what string // a description, such as "PNG image"
 }
 
-// readDocument shows what is not plain text.
+// readDocument shows a file that is not plain text.
 func readDocument(ctx context.Context, env *Env, f opened, in readInput) (Result, error) {
 	if in.Pages != "" && f.kind != document.PDFFile {
 		return Result{}, fmt.Errorf("pages is for PDF files, and %s is not one (%s): omit it", f.path, f.what)
@@ -50,8 +50,8 @@ func readDocument(ctx context.Context, env *Env, f opened, in readInput) (Result
 	return r, nil
 }
 
-// content reads the whole file, up to a limit, and remembers that it was seen. Until release is called, its memory is
-// reserved, and few other files are converted.
+// content reads the whole file, up to a limit, and records it as read. Until release is called, its memory is
+// reserved, so that few files are converted concurrently.
 func (f opened) content(ctx context.Context, env *Env, limit int64) (raw []byte, release func(), err error) {
 	if f.info.Size() > limit {
 		return nil, nil, fmt.Errorf("it has %d bytes (%s); at most %d are read", f.info.Size(), f.what, limit)
@@ -130,7 +130,7 @@ func (f opened) notebook(ctx context.Context, env *Env, in readInput) (Result, e
 		source = []byte(decoded.String())
 	}
 	n, err := document.ParseNotebook(source)
-	if err != nil { // shown as the text that it is, so that it can be repaired
+	if err != nil { // shown as text, so that it can be repaired
 		shown, page := text.NumberPage(raw, pageOptions(in, env.ClientLimits), maxLineShown)
 		r := showPage(f.path, shown, page, in)
 		r.Text += fmt.Sprintf("\n[This notebook is damaged and is shown as text: %v]\n", err)
@@ -146,7 +146,7 @@ func (f opened) notebook(ctx context.Context, env *Env, in readInput) (Result, e
 	return Result{Text: out.String(), Images: images(shown.Pictures)}, nil
 }
 
-// writeNotes ends a text with what a reader must also know, and with what the pictures next to it show.
+// writeNotes appends the notes that a reader needs, and what the images show.
 func writeNotes(out *strings.Builder, notes []string, pictures []document.Picture) {
 	for i, p := range pictures {
 		notes = append(notes, fmt.Sprintf("Picture %d: %s.", i+1, strings.TrimSuffix(p.Note, ".")))

@@ -18,35 +18,37 @@ import (
 
 // A ServerSpec says how the process of another MCP server is started.
 type ServerSpec struct {
-	Key   string     // names the process; it is used once
+	Key   string     // names the process; each key is used once
 	Argv  []string   // a name without a slash is looked up in PATH of Env
 	Dir   string     // absolute; "": a directory of its own
-	Env   []string   // the whole environment, but for HOME, TMPDIR and the like
-	Files []*os.File // descriptors 0, 1 and 2; they stay the caller's to close
+	Env   []string   // the whole environment, except HOME, TMPDIR and the like
+	Files []*os.File // descriptors 0, 1 and 2; the caller closes them
 
-	// Outside starts it without a sandbox. The rest is for one with it: see [sandboxpool.Cell].
+	// Outside starts the process without a sandbox. The other fields are for a sandbox: see [sandboxpool.Cell].
 	Outside   bool
 	Domains   []string
 	Reaches   func(host string) bool
 	Workspace bool
 	Shown     []string
 	Masks     []ServerMask
-	// Execs says who is asked about other hosts, and Refused is told which were refused, and to which program.
+	// Execs asks a person about further hosts. Refused is called with each host that was refused, and the program
+	// that connected.
 	Execs   Execs
 	Refused func(host, program string)
 	// AllowHost returns the command by which a person lets the server reach a host.
 	AllowHost func(host string) string
 }
 
-// A ServerMask is a variable of which a server has a sentinel. Requests to the hosts have the value.
+// A ServerMask is a variable whose value a server does not get. It gets a sentinel, which is replaced by the value in
+// requests to the hosts.
 type ServerMask struct {
 	Variable, Value string
 	Hosts           []string
 }
 
-// StartServer starts the process of a server in a sandbox of its own, under rules whose scratch directory is the
-// server's. Done is closed when the server itself has ended. Kill must be called once: it ends the server, all that
-// it started, and its sandbox, and returns when none is left.
+// StartServer starts the process of a server in a sandbox of its own. The rules have a scratch directory of the
+// server. done is closed when the process has ended. kill must be called once: it ends the server, its descendants
+// and its sandbox, and returns when none is left.
 func StartServer(ctx context.Context, b *Runtime, policy *guard.Policy, s ServerSpec) (done <-chan struct{}, kill func() error, err error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {
@@ -98,7 +100,7 @@ func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 			gate.used(c)
 			return true, ""
 		}
-		allowed, why := gate.connect(ctx, c, "") // what settings allow a program is for commands
+		allowed, why := gate.connect(ctx, c, "") // settings that allow a program apply to commands only
 		if !allowed {
 			s.Refused(net.JoinHostPort(c.Host, c.Port), Chain(c.Chain))
 		}

@@ -44,10 +44,10 @@ func (k Skills) others(own []Skill) []OtherSkill {
 // called reports whether a skill has this name or path.
 func called(s Skill, name string) bool { return s.Name == name || s.Path == name }
 
-// maxSkillList is how much of the names and descriptions is in the description of the tool, in bytes.
+// maxSkillList limits the names and descriptions in the description of the tool, in bytes.
 const maxSkillList = 1500
 
-// maxSkillNames is how much of the names is in the error for an unknown one, in characters.
+// maxSkillNames limits the names in the error for an unknown skill, in characters.
 const maxSkillNames = 20_000
 
 type skillInput struct {
@@ -80,7 +80,7 @@ var skillTool = declare(Tool[skillInput]{
 	},
 })
 
-// withArguments returns the plan with what to do with a skill after its instructions.
+// withArguments returns the plan with the arguments after the instructions of a skill.
 func (p Plan) withArguments(args string) Plan {
 	if run := p.Run; run != nil && args != "" {
 		p.Run = func(ctx context.Context) (Result, error) {
@@ -92,11 +92,11 @@ func (p Plan) withArguments(args string) Plan {
 	return p
 }
 
-// Load returns the skills. The error says which ones are left out.
+// Load returns the skills. The error says which skills are left out.
 func (k Skills) Load() ([]Skill, error) { return skill.Load(k.Sources, k.MayRead) }
 
-// MayRead reports whether the rules let the caller read a file of a skill. That it may lie outside of the workspace
-// is no reason against it: the user has put it there.
+// MayRead reports whether the rules let the caller read a file of a skill. A file outside of the workspace is
+// allowed, because the user has put it there.
 func (k Skills) MayRead(file string) bool {
 	path, err := k.Policy.Resolve(file)
 	if err != nil {
@@ -108,7 +108,7 @@ func (k Skills) MayRead(file string) bool {
 
 // find returns the skill with a name or a path, or the URI of the skill of another server with this name.
 func (k Skills) find(name string) (s Skill, other string, err error) {
-	all, _ := k.Load() // the doctor reports what is left out
+	all, _ := k.Load() // the doctor reports skills that are left out
 	var found []Skill
 	var paths []string
 	for _, s := range all {

@@ -28,11 +28,11 @@ const (
 	stopLimit = 10_000
 	// maxTaskAge is the timeout of a background command that sets none.
 	maxTaskAge = 24 * time.Hour
-	// maxTasksKept is how many commands that have ended are remembered of a caller, and how many calls.
+	// maxTasksKept is how many ended commands are remembered for a caller, and how many ended calls.
 	maxTasksKept = 16
-	// maxAgentsOfCaller and maxAgents are how many agents run at once, of one caller and of the host.
+	// maxAgentsOfCaller and maxAgents limit the agents that run concurrently, for one caller and for the host.
 	maxAgentsOfCaller, maxAgents = 4, 16
-	// maxAgentsKept is how many agents that have ended are remembered of a caller.
+	// maxAgentsKept is how many ended agents are remembered for a caller.
 	maxAgentsKept = 32
 )
 
@@ -42,11 +42,12 @@ var (
 	callKind    = &task.Kind{Name: "call", NewID: task.NewID, Kept: maxTasksKept}
 	agentKind   = &task.Kind{
 		Name: "agent", OfCaller: maxAgentsOfCaller, OfHost: maxAgents, Kept: maxAgentsKept, Resumable: true,
-		NewID: func() string { return fmt.Sprintf("%08x", rand.Uint32()) }, // also in the names of its principal and worktree
+		// Also used in its principal and its worktree.
+		NewID: func() string { return fmt.Sprintf("%08x", rand.Uint32()) },
 	}
 )
 
-// taskSpec describes a task of the caller: a call that text describes.
+// taskSpec describes a task of the caller. text describes the call.
 func (e *Env) taskSpec(kind *task.Kind, text string) task.Spec {
 	return task.Spec{Kind: kind, Principal: e.Principal, Scope: e.Scope, Limit: e.Shell.Tasks, Text: text, Call: true}
 }
@@ -145,7 +146,7 @@ func taskOutput(ctx context.Context, env *Env, in taskOutputInput, r task.Readin
 	}
 	switch {
 	case chunk.Matched:
-		b.WriteString("[until matches the last line below.]\n") // which may be incomplete
+		b.WriteString("[until matches the last line below.]\n") // the line may be incomplete
 	case r.Until != nil:
 		b.WriteString("[until matches no line.]\n")
 	}
@@ -218,7 +219,7 @@ func withRemarks(text string, r *shell.Result) string {
 }
 
 // taskStarted returns the result for a command that became a task. The next command starts in the same directory as
-// it did.
+// this one did.
 func taskStarted(id, soFar, head string, dir guard.Path, remarks []string) Result {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s. Its output: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", head, id, id)

@@ -50,7 +50,8 @@ type Tool[In any] struct {
 	Title string
 	// Brief says in a few words what the tool does, in the words that models search for.
 	Brief string
-	// Core marks a tool that clients are asked to show to a model at once, where they would else let it search for tools.
+	// Core marks a tool that clients are asked to show to a model at once, even if they let it search for other
+	// tools.
 	Core  bool
 	Hints Hints
 	// Permission is the right that a caller needs. The zero value is that of running commands.
@@ -68,9 +69,9 @@ type Tool[In any] struct {
 	SeesHeld bool
 	// OptIn marks a tool that is served only if it is requested by name.
 	OptIn bool
-	// NeedsPerson marks a tool that is listed where a person can be asked.
+	// NeedsPerson marks a tool that is listed only if a person can be asked.
 	NeedsPerson bool
-	// NeedsForm marks a tool that is listed where a form can be shown to a person, by the client or at the console.
+	// NeedsForm marks a tool that is listed only if a form can be shown to a person, by the client or at the console.
 	NeedsForm bool
 	// Enabled reports whether the tool can work on this host. Nil means always.
 	Enabled func(*Runtime) bool
@@ -78,16 +79,16 @@ type Tool[In any] struct {
 	Configured func(*guard.Policy) bool
 	// Refine adds to the schema what struct tags cannot say: ranges, enumerations, defaults.
 	Refine func(*jsonschema.Schema)
-	// Forms replaces arguments in another form than the schema has, which models send and which have one meaning.
+	// Forms converts arguments that models send in another form than the schema has, if only one meaning is possible.
 	Forms func(given map[string]json.RawMessage)
-	// ConcurrencySafe reports whether a call with this input may run while other such calls run. It sees the bound
-	// input alone, so that the gate can decide before anything is touched. Nil: never.
+	// ConcurrencySafe reports whether a call with this input may run concurrently with other such calls. It gets only
+	// the bound input, so that the gate can decide before anything is accessed. Nil means never.
 	ConcurrencySafe func(In) bool
-	// Plan looks but does not touch. The model gets its error.
+	// Plan examines the call and changes nothing. The model gets its error.
 	Plan func(context.Context, *Env, In) (Plan, error)
 }
 
-// A Plan is what a call would do, and the function that does it over the very paths it names.
+// A Plan is the effects of a call, and the function that acts on exactly the files that they name.
 type Plan struct {
 	Intent guard.Intent
 	Run    func(context.Context) (Result, error)
@@ -107,17 +108,17 @@ type Def struct {
 	NeedsPerson, NeedsForm  bool
 	Schema                  *jsonschema.Schema
 
-	// The rest is for tools of other servers. RawSchema is served in the place of Schema, as it came.
+	// The fields below are for tools of other servers. RawSchema is served instead of Schema, unchanged.
 	RawSchema json.RawMessage
 	// Server is the server that the tool belongs to; "" for a tool of this host.
 	Server string
-	// Listed is the name on the list of tools, if it differs from Name, which rules, hooks and the audit log use.
+	// Listed is the name on the list of tools, if it differs from Name. Rules, hooks and the audit log use Name.
 	Listed string
 	// Unlisted keeps the tool off the list; a call says why it does not run.
 	Unlisted bool
 	// View is the _meta.ui of the tool: the view that clients of MCP Apps show.
 	View json.RawMessage
-	// AlwaysLoad asks for the tool to be listed where others are left to a search.
+	// AlwaysLoad requests that the tool is listed even if others are left to a search.
 	AlwaysLoad bool
 
 	bind    func(json.RawMessage) (*Call, error)
@@ -132,15 +133,15 @@ func (d *Def) Enabled(box *Runtime) bool { return d.enabled == nil || d.enabled(
 // Configured reports whether the settings have what the tool needs.
 func (d *Def) Configured(p *guard.Policy) bool { return d.configured == nil || d.configured(p) }
 
-// Bind validates and decodes raw arguments: strings are coerced to the numbers, booleans and lists they
-// spell, anything else wrong is an error that names the field, what came and what is expected.
+// Bind validates and decodes raw arguments. Strings that spell numbers, booleans or lists are converted. Any other
+// fault is an error that names the field, the given value and the expected one.
 func (d *Def) Bind(raw json.RawMessage) (*Call, error) { return d.bind(raw) }
 
 // A Call is one bound, not yet permitted, invocation.
 type Call struct {
 	// ConcurrencySafe reports whether the call may run concurrently with others that may.
 	ConcurrencySafe bool
-	// Args are the arguments, for rules on a parameter: of a tool of this host the scalar ones at the top level.
+	// Args are the arguments for rules on a parameter: for a tool of this host, the scalar ones at the top level.
 	Args map[string]any
 	// Input is the whole bound input as JSON, in the names and types of the schema.
 	Input func() (json.RawMessage, error)
@@ -148,7 +149,7 @@ type Call struct {
 	plan func(context.Context, *Env) (Plan, error)
 }
 
-// Plan asks the tool what the call would do.
+// Plan calls the Plan of the tool.
 func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
 	p, err := c.plan(ctx, env)
 	p.Intent.Args = c.Args
@@ -163,7 +164,7 @@ func All() []*Def {
 	return slices.SortedFunc(slices.Values(declared), func(a, b *Def) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// declare completes a tool of [All]. It panics on a mistake in the declaration, so that no host starts with one.
+// declare completes a tool of [All]. It panics on a mistake in the declaration, so that no host starts with it.
 func declare[In any](t Tool[In]) *Def {
 	d, err := Define(t)
 	if err != nil {

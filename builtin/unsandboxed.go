@@ -11,15 +11,15 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// A hostShell runs commands that nothing contains. It is started when there is such a command, or ahead of one where
-// nothing contains any: what it keeps ready would be processes that are never used.
+// A hostShell runs commands without containment. It is started with the first such command; only if nothing contains
+// commands is it started in advance, because prepared processes that are not used would be a waste.
 type hostShell struct {
 	mu      sync.Mutex
-	runners map[string]*shell.Runner // by the environment, which few sessions change
+	runners map[string]*shell.Runner // by environment, which few sessions change
 	closed  bool
 }
 
-// get returns what runs commands with the environment that a caller's rules give them.
+// get returns a runner with the environment that a caller's rules give to commands.
 func (h *hostShell) get(policy *guard.Policy) (*shell.Runner, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -22,13 +22,13 @@ type enterWorktreeInput struct {
 // maxWorktreeName is the longest name of a worktree, in characters.
 const maxWorktreeName = 64
 
-// leaveWait is how long a worktree is left for commands to end that were just stopped.
+// leaveWait is how long leaving a worktree waits for commands that were just stopped.
 const leaveWait = time.Second
 
-// maxEntered is how many conversations of a caller are in worktrees at once.
+// maxEntered is how many conversations of a caller may be in worktrees at the same time.
 const maxEntered = 32
 
-// worktreeName is what names of worktrees are: parts of the name of a branch.
+// worktreeName matches names of worktrees, which become parts of the name of a branch.
 var worktreeName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?(/[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?)*$`)
 
 // hasWorktrees reports whether worktrees can be kept.
@@ -66,11 +66,10 @@ var enterWorktreeTool = declare(Tool[enterWorktreeInput]{
 	},
 })
 
-// dotLock matches names that git does not take.
+// dotLock matches names that git refuses.
 var dotLock = regexp.MustCompile(`\.lock(/|$)|\.\.`)
 
-// enterWorktree makes a worktree, or takes one over again that the caller kept under that name, and moves the scope
-// there.
+// enterWorktree makes a worktree, or takes over one that the caller kept under that name, and moves the scope there.
 func enterWorktree(ctx context.Context, env *Env, in enterWorktreeInput) (Result, error) {
 	dir, _, err := workDir(env)
 	if err != nil {
@@ -139,8 +138,8 @@ var exitWorktreeTool = declare(Tool[exitWorktreeInput]{
 	},
 })
 
-// exitWorktree commits what is left in the scope's worktree, and moves the scope back. With discard the worktree is
-// removed then.
+// exitWorktree commits the changes in the scope's worktree, and moves the scope back. With discard it then removes
+// the worktree.
 func exitWorktree(ctx context.Context, env *Env, w *Worktree, discard bool) (Result, error) {
 	report, err := w.Leave(ctx)
 	for end := time.Now().Add(leaveWait); errors.Is(err, worktree.ErrInUse) &&

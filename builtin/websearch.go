@@ -16,7 +16,7 @@ import (
 
 // Limits of a WebSearch.
 const (
-	// searchResults is how many results there are unless the call says.
+	// searchResults is the default number of results.
 	searchResults = 10
 	// maxSearchQuery is the longest query, in bytes.
 	maxSearchQuery = 1000
@@ -37,7 +37,7 @@ type webSearchOutput struct {
 	Cached   bool         `json:"cached"`
 }
 
-// webSearchTool searches the web with what the settings name.
+// webSearchTool searches the web with a provider of the settings.
 var webSearchTool = declare(Tool[webSearchInput]{
 	Name:            "WebSearch",
 	Title:           "Search the web",

@@ -20,13 +20,13 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// A Worktree is where an agent works on a copy of the user's work tree.
+// A Worktree is a copy of the user's work tree in which an agent works.
 type Worktree = worktree.Worktree
 
 // Worktrees returns the room of the agents' worktrees in a host's state directory.
 func Worktrees(stateDir string) worktree.Room { return worktree.In(stateDir) }
 
-// sweepWorktrees commits what was left in worktrees of hosts that were killed.
+// sweepWorktrees commits the changes in the worktrees of killed hosts.
 func sweepWorktrees(ctx context.Context, room worktree.Room, log *slog.Logger) {
 	if room == (worktree.Room{}) {
 		return
@@ -36,7 +36,7 @@ func sweepWorktrees(ctx context.Context, room worktree.Room, log *slog.Logger) {
 	}
 }
 
-// conversationTree makes a worktree for the caller's conversation, or takes one over again that the caller left and
+// conversationTree makes a worktree for the caller's conversation, or takes over one that the caller has left and
 // kept under that name.
 func (e *Env) conversationTree(ctx context.Context, dir string, in enterWorktreeInput) (w *Worktree, again bool,
 	err error) {
@@ -57,8 +57,8 @@ func (e *Env) conversationTree(ctx context.Context, dir string, in enterWorktree
 	return w, false, err
 }
 
-// agentTree makes a worktree for the agent of that id, from HEAD of the caller's directory, or takes the one over
-// again that it has worked in before.
+// agentTree makes a worktree for the agent with that id, from HEAD of the caller's directory, or takes over the one
+// in which it worked before.
 func (e *Env) agentTree(ctx context.Context, id string) (*Worktree, error) {
 	room, name := e.Runtime.worktrees, string(worktree.Agent)+"-"+id
 	switch {
@@ -66,7 +66,7 @@ func (e *Env) agentTree(ctx context.Context, id string) (*Worktree, error) {
 		return nil, errors.New("isolation: a worktree needs a state directory, and this host has none that it can use: omit isolation")
 	case e.Policy.HasOthers():
 		return nil, fmt.Errorf("isolation: %w, and omit isolation", errOthersWorktree)
-	case e.Worktree != nil: // whose repository is written by what works in it
+	case e.Worktree != nil: // the repository is written by the commands in the worktree
 		return nil, fmt.Errorf("isolation: the caller already works in the worktree %s: omit isolation, and the agent works there too", e.Worktree.Tree())
 	}
 	if room.Find(func(m worktree.Meta) bool { return m.Name == name && m.Maker == e.Principal }) != "" {
@@ -80,7 +80,7 @@ func (e *Env) agentTree(ctx context.Context, id string) (*Worktree, error) {
 		Hidden: e.Policy.Commands().Denied, Start: e.gitStart(), Maker: e.Principal})
 }
 
-// gitStart returns how the git of the host is started that makes a worktree for the caller.
+// gitStart returns a function that starts git for the caller's worktree.
 func (e *Env) gitStart() worktree.Start {
 	paths := e.Policy.Commands().SandboxPaths()
 	return func(cmd *exec.Cmd, writable []string) error {
@@ -89,7 +89,7 @@ func (e *Env) gitStart() worktree.Start {
 	}
 }
 
-// leaveTree commits what an agent left in its worktree, and says where it is.
+// leaveTree commits the changes of an agent in its worktree, and returns lines that say where they are.
 func (b *Runtime) leaveTree(ctx context.Context, w *Worktree) []string {
 	b.sandboxes.End(w.Name)
 	_, err := w.End(ctx)
@@ -103,14 +103,14 @@ func (b *Runtime) leaveTree(ctx context.Context, w *Worktree) []string {
 }
 
 // entered are the worktrees in which conversations work, by conversation. It is kept while a host runs, longer than
-// their scopes.
+// the scopes.
 type entered struct {
 	mu   sync.Mutex
 	open map[string]*Worktree
 }
 
-// Worktree returns the worktree that a conversation works in, nil if it works in none: one that an earlier host left
-// it in is taken over.
+// Worktree returns the worktree in which a conversation works, or nil. It takes over the worktree in which an earlier
+// host left the conversation.
 func (b *Runtime) Worktree(ctx context.Context, d *WorkDir, conversation string) (*Worktree, error) {
 	if conversation == "" || !hasWorktrees(b) {
 		return nil, nil
@@ -182,8 +182,8 @@ func (t *entered) set(conversation string, w *Worktree) {
 	t.put(conversation, w)
 }
 
-// move moves a scope: its directory, and what it has read, whose content decides whether that counts in the other
-// place.
+// move moves a scope: its directory, and its read state. Whether a file counts as read in the new place depends on
+// its content there.
 func (e *Env) move(w *Worktree, dir, from, to string) {
 	e.Dir.mu.Lock()
 	e.Dir.tree, e.Dir.dir, e.Dir.looked = w, dir, true
@@ -196,7 +196,7 @@ func (t *entered) enter(e *Env, w *Worktree) {
 	e.move(w, w.Dir(), w.Source, w.Tree())
 }
 
-// leave ends the sandbox of the worktree, and returns the directory that the scope works in again.
+// leave ends the sandbox of the worktree, and returns the directory to which the scope returns.
 func (t *entered) leave(e *Env, w *Worktree) (dir string) {
 	t.set(e.Conversation, nil)
 	e.Runtime.sandboxes.End(w.Name)
@@ -205,7 +205,7 @@ func (t *entered) leave(e *Env, w *Worktree) (dir string) {
 	return dir
 }
 
-// close commits what is left in the worktrees of conversations, which stay in them.
+// close commits the changes in the worktrees of conversations, which stay in them.
 func (t *entered) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

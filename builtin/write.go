@@ -48,11 +48,11 @@ var writeTool = declare(Tool[writeInput]{
 	},
 })
 
-// jsonFile finds the names of files that hold one JSON value.
+// jsonFile matches names of files that hold one JSON value.
 var jsonFile = regexp.MustCompile(`(?i)\.(json[c5]?|jsonld|geojson|topojson|ipynb|webmanifest|har|code-workspace|avsc)$` +
 	`|(^|[/\\])\.(babel|eslint|jshint|lintstaged|markdownlint|nyc|prettier|renovate|stylelint|sw)rc$`)
 
-// jsonContent makes a text of JSON that is sent as the content of a JSON file.
+// jsonContent encodes JSON that is sent as the content of a JSON file.
 func jsonContent(given map[string]json.RawMessage) {
 	var name string
 	content := given["content"]
@@ -63,7 +63,7 @@ func jsonContent(given map[string]json.RawMessage) {
 	var text bytes.Buffer
 	if json.Indent(&text, content, "", "  ") == nil {
 		text.WriteByte('\n')
-		given["content"], _ = json.Marshal(text.String()) // a string never fails
+		given["content"], _ = json.Marshal(text.String()) // a string always encodes
 	}
 }
 
