@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
-// A caller may have a root of its own in those of the host: its token names it. Its tools and commands work there, and
-// can neither read nor write the rest of the host's roots. Its questions reach its own client only.
+// A caller may have a root of its own, named by its token, within the roots of the host. Its tools and commands work
+// there, and can neither read nor write the rest of the host's roots. Its questions go to its own client only.
 
 // callerRoots holds the roots of callers by principal. Only [rootVerifier] sets them, before anything is done for the
 // caller.
@@ -21,7 +21,7 @@ type callerRoots struct {
 	all map[string]string
 }
 
-// of returns the root of a caller, without symbolic links; "": those of the host.
+// of returns the root of a caller, without symbolic links; "" if it has the roots of the host.
 func (r *callerRoots) of(principal string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

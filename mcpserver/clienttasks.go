@@ -57,7 +57,7 @@ type clientTasks struct {
 	running   sync.WaitGroup
 }
 
-// A taskListener is told of the changes of tasks.
+// A taskListener receives the changes of tasks.
 type taskListener struct {
 	ids  []string
 	tell func(taskView)
@@ -69,7 +69,7 @@ type clientTask struct {
 	id        string
 	principal string
 	tool      string
-	leave     func() // gives the turn of the call up
+	leave     func() // ends the turn of the call
 	handed    chan struct{}
 	cancel    context.CancelCauseFunc
 	detach    func() bool // from the request of the call
@@ -155,7 +155,7 @@ func (t *clientTask) Handed() bool {
 // isHanded is Handed for a call that may not be able to become a task.
 func (t *clientTask) isHanded() bool { return t != nil && t.Handed() }
 
-// beforeLeave has stop called when the call has become a task.
+// beforeLeave makes the task call stop before it gives up the turn of the call.
 func (t *clientTask) beforeLeave(stop func()) {
 	if t != nil {
 		leave := t.leave
@@ -318,7 +318,7 @@ func (t *clientTask) elicit(ctx context.Context, params mcp.ElicitationParams) (
 	return server.ElicitationResponse(mcp.InputResponses{questionID: response}, questionID), nil
 }
 
-// answered takes a question off the task. The caller holds the lock.
+// answered removes a question from the task. The caller holds the lock.
 func (t *clientTask) answered(key string) {
 	delete(t.answers, key)
 	status := taskAsks
@@ -331,7 +331,7 @@ func (t *clientTask) answered(key string) {
 	})
 }
 
-// update passes answers on. Those to nothing that is asked are ignored.
+// update passes answers on. Answers to questions that are not open are ignored.
 func (s *clientTasks) update(principal, id string, responses mcp.InputResponses) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -348,7 +348,7 @@ func (s *clientTasks) update(principal, id string, responses mcp.InputResponses)
 	return true
 }
 
-// stop cancels a task. One that has ended stays as it is.
+// stop cancels a task. A task that has ended is not changed.
 func (s *clientTasks) stop(principal, id string) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -388,7 +388,8 @@ func (s *clientTasks) close() {
 	}
 }
 
-// listen calls tell with the changes of tasks of a caller, until end is called. known are the tasks that there are.
+// listen calls tell with each change of a task of a caller, until end is called. known are the ids that name existing
+// tasks.
 func (s *clientTasks) listen(principal string, ids []string, tell func(taskView)) (known []string, end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

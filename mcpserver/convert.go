@@ -161,9 +161,9 @@ func withView(meta *mcp.Meta, view json.RawMessage) *mcp.Meta {
 	return &mcp.Meta{AdditionalFields: all}
 }
 
-// to reports whether a client gets structuredContent in addition to the text of a result. It alone decides that:
-// SEP-3279 would let a result say for whom each of them is. A client without a name counts as a program. One that shows
-// views gets what the view of a tool shows.
+// to reports whether a client gets structuredContent in addition to the text of a result. No other code decides that:
+// SEP-3279 would let a result say which client each of the two is for. A client without a name counts as a program. A
+// client that shows views gets the structure that the view of a tool needs.
 func (s Structured) to(c clientInfo, def *builtin.Def) bool {
 	if c.Views && def != nil && def.View != nil {
 		return true
@@ -220,7 +220,8 @@ var passing = []struct {
 	{name: "kilo", ClientLimits: builtin.ClientLimits{Result: 50_000}}, // 50 KiB
 	{name: "kimi", ClientLimits: builtin.ClientLimits{Result: 49_500}},
 	{name: "qwen", ClientLimits: builtin.ClientLimits{Result: 24_500, Error: 1_500}, repeats: true},
-	{name: "@cline", ClientLimits: builtin.ClientLimits{Result: 6_500}}, // 8,000 of the JSON of a result, in which newlines and quotes count twice
+	// 8,000 of the JSON of a result, in which newlines and quotes count twice.
+	{name: "@cline", ClientLimits: builtin.ClientLimits{Result: 6_500}},
 }
 
 // leastError is the lowest limit of an error, however long the arguments are, in characters.

@@ -87,8 +87,8 @@ func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	return e
 }
 
-// asksHeld returns what asks whether protected files stay that the command of the call has changed, and whether that
-// ends the call. It is nil if no person can be asked.
+// asksHeld returns a function that asks whether the protected files that the command of the call has changed stay,
+// and whether that question ends the call. The function is nil if no person can be asked.
 func (c *execCall) asksHeld(policy *guard.Policy) (ask func(context.Context, builtin.ExecQuestion) builtin.ExecAnswer,
 	later bool) {
 	if !policy.Commands().AsksPersons() || !c.req.CanAsk {
@@ -212,7 +212,7 @@ func (c *execCall) offer(asked builtin.ExecQuestion, during string) (o offer) {
 		o.none = "the hosts of a server are those of its entry"
 	case !c.admission.scope.Personal:
 		o.none = notPersonal
-	case asked.Program == "": // which may be any
+	case asked.Program == "": // without a name, the rule would apply to any program
 		o.none = "it is not known which program connects"
 	case asked.Entry != "" && isOperator(c.admission.principal):
 		program, host := settings.CutProgramHost(asked.Entry)
@@ -255,7 +255,7 @@ func hostRemedy(where string) string {
 	return remedy
 }
 
-// outcome translates an answer. One that allows a program counts for the scripts that the question showed.
+// outcome translates an answer. An answer that allows a program also allows the scripts that the question showed.
 func (c *execCall) outcome(q *Question, asked builtin.ExecQuestion, a *Answer) builtin.ExecAnswer {
 	if a.Decision != "" && !slices.Contains(q.Decisions(), a.Decision) {
 		return builtin.ExecAnswer{By: a.By, Reason: fmt.Sprintf("the answer %q was not offered, only %q were", clipped(a.Decision), q.Decisions())}

@@ -68,7 +68,8 @@ func (m *modes) plan(s *scope.Scope) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.look()
-	for one := m.children.of(s.Principal()); one != nil; one = m.children.of(one.parent) { // an agent is in plan mode if its caller is
+	// An agent is in plan mode if its caller is.
+	for one := m.children.of(s.Principal()); one != nil; one = m.children.of(one.parent) {
 		if plan := m.holds(one.parent, one.scope.Label); plan != "" {
 			return plan
 		}
@@ -116,7 +117,7 @@ func readModes(file string) (all []planned, err error) {
 	return all, err
 }
 
-// change puts a scope into plan mode, or ends that.
+// change puts a scope into plan mode, or ends plan mode.
 func (m *modes) change(s *scope.Scope, planning bool) error {
 	mode := planned{Scope: s.Label, Principal: s.Principal(), Since: time.Now().UTC()}
 	if !s.Exact { // another conversation may have the same label after a restart

@@ -194,7 +194,8 @@ func (m *message) listen(ctx context.Context, p taskParams) any {
 	}
 }
 
-// taskEvents are the changes of tasks that wait for a client that listens: the newest state of each task.
+// taskEvents are the changes of tasks that a listening client has not received yet. Only the newest state of each
+// task is kept.
 type taskEvents struct {
 	mu     sync.Mutex
 	newest map[string]taskView // by id
