@@ -22,7 +22,7 @@ func environ(base []string, dir string) []string {
 	var env []string
 	for _, entry := range base {
 		name, value, ok := strings.Cut(entry, "=")
-		switch upper := strings.ToUpper(name); { // Windows does not tell them apart
+		switch upper := strings.ToUpper(name); { // Windows ignores case in names of variables
 		case !ok || name == "" || upper == projectDir:
 		case strings.HasPrefix(upper, "TOOLHOST_") || strings.HasPrefix(name, "BASH_FUNC_"):
 		case slices.Contains([]string{"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"}, name):
@@ -42,7 +42,7 @@ func absolute(path string) string {
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
-// argv returns what to start for a command hook. look finds a program in a PATH.
+// argv returns the program and the arguments of a command hook. look finds a program in a PATH.
 func (r *Runner) argv(h settings.Hook, env []string, look func(name, path string) (string, error)) ([]string, error) {
 	path := variable(env, "PATH")
 	if h.Args != nil {
@@ -63,8 +63,8 @@ func (r *Runner) argv(h settings.Hook, env []string, look func(name, path string
 	return nil, fmt.Errorf("its shell is %q; bash or powershell is expected", h.Shell)
 }
 
-// program returns a command with its arguments, in which a reference to the
-// project's directory is replaced: no shell will.
+// program returns a command with its arguments, with references to the project's directory replaced, because no shell
+// reads them.
 func (r *Runner) program(command string, args []string, look func(name string) (string, error)) ([]string, error) {
 	replace := strings.NewReplacer("${"+projectDir+"}", r.dir).Replace
 	name := replace(command)
@@ -105,7 +105,7 @@ func lookPath(name, path string) (string, error) {
 	return "", fmt.Errorf("%s was not found on the PATH", name)
 }
 
-// variable is the value of a variable in an environment, "" if it has none.
+// variable returns the value of a variable in an environment, "" if it is not set.
 func variable(env []string, name string) string {
 	for _, entry := range env {
 		if key, value, _ := strings.Cut(entry, "="); key == name || runtime.GOOS == "windows" &&
@@ -116,11 +116,10 @@ func variable(env []string, name string) string {
 	return ""
 }
 
-// references are the variables in a header.
+// references matches references to variables in a header.
 var references = regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 
-// expand replaces the references in a header by the variables that may leave the
-// machine.
+// expand replaces the references in a header by the values of the variables that allowed names.
 func expand(header string, allowed, env []string) string {
 	return references.ReplaceAllStringFunc(header, func(ref string) string {
 		name := strings.Trim(ref, "${}")

@@ -46,7 +46,7 @@ func (e event) encode() ([]byte, error) {
 		return nil, fmt.Errorf("the tool's input cannot be given to it: %w", err)
 	}
 	if e.Input[0] != '{' {
-		// Most hooks look for tool_input.NAME, and would find nothing to object to.
+		// Most hooks look for tool_input.NAME, and would not find it.
 		return nil, fmt.Errorf("the tool's input cannot be given to it: it is %s, not a JSON object", kindOf(e.Input))
 	}
 	if e.Response != nil {
@@ -57,8 +57,8 @@ func (e event) encode() ([]byte, error) {
 	return encodeJSON(e)
 }
 
-// canonical writes a JSON value again: without spaces, object keys sorted and each
-// once, no character escaped that need not be.
+// canonical encodes a JSON value again: without spaces, with the keys of objects sorted and unique, and without
+// unnecessary escapes.
 func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	var value any
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -73,8 +73,7 @@ func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	return bytes.TrimSuffix(text, []byte("\n")), err
 }
 
-// encodeJSON writes "<", ">" and "&" as they are, which json.Marshal does not:
-// hooks search for them.
+// encodeJSON does not escape "<", ">" and "&" as json.Marshal does, because hooks search for them.
 func encodeJSON(value any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

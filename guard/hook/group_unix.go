@@ -77,10 +77,10 @@ func (g *group) Wait() (int, error) {
 	return g.code, g.err
 }
 
-// Kill implements [Process]. When the leader has ended and nothing is left of the
-// group, its number is free; systems do not give it out again at once.
+// Kill implements [Process]. If the leader has ended and no process of the group is left, the number of the group is
+// free; systems do not reuse it at once.
 func (g *group) Kill() ([]string, error) {
-	syscall.Kill(-g.leader, syscall.SIGKILL) // an error means that nothing is left
+	syscall.Kill(-g.leader, syscall.SIGKILL) // an error means that no process is left
 	timer := time.NewTimer(killTimeout)
 	defer timer.Stop()
 	select {

@@ -14,15 +14,10 @@ import (
 
 // Config holds what hooks need to run.
 type Config struct {
-	// Start starts the command of a hook, for a call with this context. Nil starts it directly, in a session of
-	// its own, and ends it by its process group: what has left the group (setsid,
-	// a daemon, a job of "set -m") survives the hook, and of a server that is
-	// killed on Linux only the shell itself dies with it. On systems without
-	// process groups nil starts nothing. A server therefore supplies a
-	// supervised starter.
-	//
-	// An error refuses the call, unless it says that the program does not exist or cannot be executed: commands may be
-	// able to cause it.
+	// Start starts the command of a hook, for a call with this context. Nil starts it directly, in a session of its
+	// own, and ends its process group. A process that leaves the group (setsid, a daemon, a job of "set -m") survives
+	// the hook. If the server is killed on Linux, only the shell ends with it. On systems without process groups, nil
+	// starts no hook. A server should therefore supply a supervised starter.
 	Start func(context.Context, Spec) (Process, error)
 
 	// Outside reports whether the command of a hook runs outside of the sandbox, with the rights of the server. Only
@@ -70,8 +65,7 @@ type Call struct {
 	Input json.RawMessage
 }
 
-// An action is what hooks want to become of a call. Of several, the strictest
-// counts; the greater is the stricter.
+// An action is what hooks demand for a call. Of several actions the strictest counts; a greater value is stricter.
 type action uint8
 
 // The actions.
@@ -103,25 +97,24 @@ type Decision struct {
 	// UpdatedInput replaces the whole input; nil to keep it. It is an object, but
 	// otherwise unchecked: bind and judge it from the start.
 	UpdatedInput json.RawMessage
-	// Context is what hooks add for the model, and which of them failed.
+	// Context is text of hooks for the model, and the hooks that failed.
 	Context []string
-	// From is where the hook that decided, or else one that rewrote, is written, "file:line".
+	// From is the position, "file:line", of the hook that decided, or else of a hook that rewrote the input.
 	From string
-	// Void is where a hook is written whose Allow does not count, because it runs contained.
+	// Void is the position of a hook whose Allow does not count, because the hook runs contained.
 	Void string
 }
 
-// After is what hooks said of a call that has run.
+// After is the combined answer of the hooks after a call.
 type After struct {
-	// Block says that a hook objects to the outcome, for Reason. The tool has run
-	// all the same.
+	// Block says that a hook objects to the outcome, because of Reason. The tool has run nevertheless.
 	Block  bool
 	Reason string
-	// Context is what hooks add for the model, and which of them failed.
+	// Context is text of hooks for the model, and the hooks that failed.
 	Context []string
 	// Output replaces the response; nil to keep it.
 	Output json.RawMessage
-	// From is where the hook that blocks, or else that replaces, is written.
+	// From is the position of the hook that blocks, or else of a hook that replaces the response.
 	From string
 }
 
@@ -144,8 +137,8 @@ type Runner struct {
 	background sync.WaitGroup
 }
 
-// New returns a Runner; close it. It touches nothing: what is wrong with cfg shows
-// when a hook is run, as its failure.
+// New returns a Runner, which must be closed. It accesses nothing: a fault in cfg appears when a hook is run, as the
+// failure of that hook.
 func New(cfg Config) *Runner {
 	r := &Runner{start: cfg.Start, outside: cfg.Outside, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match,
 		failing: cfg.Failed, log: cfg.Log, drain: drainTime, response: answerTime}
@@ -180,34 +173,33 @@ func (r *Runner) Close() {
 	r.background.Wait()
 }
 
-// Pre runs the PreToolUse hooks of a call that is about to run. A hook that fails
-// is told, and refuses the call if it is strict. So does a context
-// that ends meanwhile, and two hooks that rewrite the input in different ways.
+// Pre runs the PreToolUse hooks of a call that is about to run. The failure of a hook is reported, and refuses the
+// call if the hook is strict. The call is also refused if the context ends in the meantime, or if two hooks rewrite
+// the input in different ways.
 func (r *Runner) Pre(ctx context.Context, set []settings.HookMatcher, c Call) Decision {
 	e := c.event(settings.PreToolUse)
 	return r.decide(ctx, e, r.run(ctx, set, c, e))
 }
 
-// Request runs the PermissionRequest hooks of a call that a person would be asked
-// about, for the reason given. Allow and Deny answer for the person, None leaves
-// it to them; Ask is never returned. A hook that fails answers nothing; a context
-// that ends meanwhile refuses.
+// Request runs the PermissionRequest hooks of a call that a person would be asked about, for the reason given. Allow
+// and Deny answer for the person; None leaves the answer to the person. Ask is never returned. A hook that fails
+// gives no answer. If the context ends in the meantime, the call is refused.
 func (r *Runner) Request(ctx context.Context, set []settings.HookMatcher, c Call, reason string) Decision {
 	e := c.event(settings.PermissionRequest)
 	e.Reason = reason
 	return r.decide(ctx, e, r.run(ctx, set, c, e))
 }
 
-// Classify asks the classifier whether a person need not be asked about a call, for the reason given. Anything but
-// Allow, and a failure, leaves it to a person.
+// Classify asks the classifier whether a call may run without asking a person, for the reason given. After a failure,
+// or any answer but Allow, a person is asked.
 func (r *Runner) Classify(ctx context.Context, set []settings.HookMatcher, c Call, reason string) Decision {
 	e := c.event(settings.Classifier)
 	e.Reason = reason
 	return r.decide(ctx, e, r.run(ctx, set, c, e))
 }
 
-// Denied runs the PermissionDenied hooks of a call that was refused for the reason
-// given, and returns when they have ended. Nothing they say counts.
+// Denied runs the PermissionDenied hooks of a call that was refused for the reason given, and returns when they have
+// ended. Their answers are ignored.
 func (r *Runner) Denied(ctx context.Context, set []settings.HookMatcher, c Call, reason string) {
 	e := c.event(settings.PermissionDenied)
 	e.Reason = reason
@@ -218,9 +210,8 @@ func (r *Runner) Denied(ctx context.Context, set []settings.HookMatcher, c Call,
 	}
 }
 
-// Post runs the PostToolUse hooks of a call that has succeeded within d. A hook
-// that fails is reported in the context. Give a context that outlives the call's,
-// if the hooks should run for a call whose client has gone.
+// Post runs the PostToolUse hooks of a call that has succeeded within d. A hook that fails is reported in the
+// context. If the hooks should run for a call whose client has gone, ctx must outlive the context of the call.
 func (r *Runner) Post(ctx context.Context, set []settings.HookMatcher, c Call, response json.RawMessage,
 	d time.Duration) After {
 	e := c.event(settings.PostToolUse)
@@ -237,8 +228,7 @@ func (r *Runner) Failure(ctx context.Context, set []settings.HookMatcher, c Call
 	return r.review(e, r.run(ctx, set, c, e))
 }
 
-// run runs the hooks that match, in parallel, and returns what became of each in
-// the order they are written in.
+// run runs the hooks that match, in parallel, and returns their outcomes in the order in which they are written.
 func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e event) []outcome {
 	hooks := r.matching(set, c)
 	if len(hooks) == 0 {
@@ -262,7 +252,7 @@ func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e 
 	return outcomes
 }
 
-// runDetached runs a hook that is not waited for.
+// runDetached runs a hook and does not wait for it.
 func (r *Runner) runDetached(ctx context.Context, h chosen, event string, body []byte) {
 	r.background.Go(func() {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))

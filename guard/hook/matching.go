@@ -68,11 +68,11 @@ func (r *Runner) matching(set []settings.HookMatcher, c Call) []chosen {
 // isNames reports whether a matcher is a list of names.
 var isNames = regexp.MustCompile(`^[A-Za-z0-9_, |-]*$`).MatchString
 
-// asClients is what precedes the names of our tools in clients, where users see them.
+// asClients is the prefix that clients show before the names of our tools.
 const asClients = "mcp__toolhost__"
 
-// matches reports whether a matcher applies to a tool, by its own name or by the one that clients show. A list
-// without any name applies to all, like the empty one, and so does the name of the server.
+// matches reports whether a matcher applies to a tool, by its own name or by the name that clients show. A list
+// without names applies to all tools, as does the empty matcher, and the name of the server.
 func matches(matcher, tool string) (bool, error) {
 	if strings.TrimSpace(matcher) == "*" {
 		return true, nil
@@ -94,7 +94,7 @@ func matches(matcher, tool string) (bool, error) {
 	}), nil
 }
 
-// asRule matches a matcher that is a permission rule: the tool and what is in parentheses.
+// asRule matches a matcher that is a permission rule: the tool, and a text in parentheses.
 var asRule = regexp.MustCompile(`^([A-Za-z_]\w*)\(.*\)$`)
 
 // Idle says how to correct a matcher that matches none of these tools by mistake. It returns "" for a matcher that
@@ -123,7 +123,7 @@ func Idle(matcher string, tools []string) (remedy string) {
 	return ""
 }
 
-// misspelt reports whether a name is that of a tool but for one letter, or two that are exchanged.
+// misspelt reports whether a name differs from that of a tool by one letter, or by two letters that are exchanged.
 func misspelt(name, tool string) bool {
 	name, tool = strings.ToLower(name), strings.ToLower(tool)
 	letters := func(s string) []byte {

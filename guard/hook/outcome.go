@@ -25,7 +25,7 @@ func (r *Runner) failed(event string, o outcome) string {
 	return fmt.Sprintf("The %s hook %s failed: %v", event, o.label(), o.err)
 }
 
-// told passes on what a hook said in addition to its decision.
+// told returns the texts of a hook besides its decision.
 func (r *Runner) told(event string, o outcome) []string {
 	if o.message != "" {
 		r.log.Info("a hook says", "event", event, "hook", o.label(), "message", clip(o.message, maxText))
@@ -36,7 +36,7 @@ func (r *Runner) told(event string, o outcome) []string {
 	return []string{clip(o.context, maxText)}
 }
 
-// why is the reason of an answer, or one that names the hook.
+// why returns the reason of an answer, or a reason that names the hook.
 func (o outcome) why(event string) string {
 	if o.action == none || o.action == Allow {
 		return ""
@@ -51,8 +51,7 @@ func (o outcome) why(event string) string {
 	return fmt.Sprintf("The %s hook %s %s and gives no reason.", event, o.label(), verb)
 }
 
-// take takes an action over if it is stricter, and adds the reason if it is as
-// strict.
+// take applies an action if it is stricter, and adds the reason if it is as strict.
 func (d *Decision) take(action action, reason, from string) {
 	switch {
 	case action > d.Action:
@@ -62,8 +61,8 @@ func (d *Decision) take(action action, reason, from string) {
 	}
 }
 
-// decide puts together what the hooks of an event before the call said. What hooks said of a call that is cancelled
-// meanwhile is not known as a whole.
+// decide combines the outcomes of the hooks of an event before the call. If the call was cancelled in the meantime,
+// some answers are missing, and the call is refused.
 func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome) Decision {
 	if len(outcomes) > 0 && ctx.Err() != nil {
 		return Decision{Action: Deny, Reason: "The call was cancelled while its hooks ran."}
@@ -100,7 +99,7 @@ func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome) Decisi
 	return d
 }
 
-// refuses says why the failure of a hook refuses the call, "" if it does not.
+// refuses returns why the failure of a hook refuses the call, "" if it does not.
 func (o outcome) refuses() string {
 	switch {
 	case errors.As(o.err, new(hostError)):
@@ -113,8 +112,8 @@ func (o outcome) refuses() string {
 	return ""
 }
 
-// rewritten returns the input that hooks put in the place of was, or nil. Hooks
-// that leave it as it was do not count. What cannot both hold is a conflict.
+// rewritten returns the input that hooks put in place of was, or nil. A hook that leaves the input unchanged does not
+// count. Two different inputs are a conflict.
 func rewritten(was json.RawMessage, by []outcome) (input json.RawMessage, conflict string) {
 	if len(by) == 0 {
 		return nil, ""
@@ -131,7 +130,7 @@ func rewritten(was json.RawMessage, by []outcome) (input json.RawMessage, confli
 	return input, ""
 }
 
-// review puts together what the hooks of an event after the call said.
+// review combines the outcomes of the hooks of an event after the call.
 func (r *Runner) review(e event, outcomes []outcome) After {
 	var blocked Decision
 	var after After
@@ -166,7 +165,7 @@ func replaced(by []outcome) json.RawMessage {
 	for _, o := range by {
 		if !bytes.Equal(o.output, by[0].output) {
 			withheld, _ := json.Marshal(fmt.Sprintf("[The response is withheld: two hooks replaced it in different ways, %s and %s. Let only one of them do so.]",
-				by[0].label(), o.label())) // a string always can
+				by[0].label(), o.label())) // a string can always be encoded
 			return withheld
 		}
 	}

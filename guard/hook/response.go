@@ -36,7 +36,7 @@ type response struct {
 	void    bool   // it allowed the call, which does not count
 }
 
-// take takes an action over if it is stricter than what was said so far.
+// take applies an action if it is stricter than the earlier ones.
 func (a *response) take(action action, reason string) {
 	if action > a.action {
 		a.action, a.reason = action, reason
@@ -79,7 +79,7 @@ type specific struct {
 	MCPOutput json.RawMessage `json:"updatedMCPToolOutput"`
 }
 
-// A misread is an answer that cannot be read, and that refuses the call all the same by what words it holds.
+// A misread is an answer that cannot be parsed. It refuses the call if it contains a word that refuses.
 type misread struct{ error }
 
 // refusing matches the words of answers that refuse.
@@ -95,7 +95,7 @@ func parse(event string, output []byte) (response, error) {
 }
 
 func parseText(event string, output []byte) (response, error) {
-	text := bytes.TrimSpace(bytes.TrimPrefix(output, []byte("\ufeff"))) // PowerShell begins with it
+	text := bytes.TrimSpace(bytes.TrimPrefix(output, []byte("\ufeff"))) // PowerShell writes a byte order mark
 	if !bytes.HasPrefix(text, []byte("{")) {
 		for line := range bytes.Lines(text) {
 			if bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")) {
@@ -115,7 +115,7 @@ func parseText(event string, output []byte) (response, error) {
 	return a, nil
 }
 
-// explain says a decoding error without the names of Go types.
+// explain returns a decoding error without the names of Go types.
 func explain(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
@@ -160,8 +160,8 @@ func (w wire) response(event string) (response, error) {
 	return a, nil
 }
 
-// takeSpecific takes what the hook said in the form of its event. A decision in
-// the form of another event is refused: not read, it would be lost.
+// takeSpecific reads the part of an answer whose form depends on the event. A decision in the form of another event
+// is refused, because it would be lost otherwise.
 func (a *response) takeSpecific(event string, s specific) (err error) {
 	var action action
 	switch event {
@@ -215,7 +215,7 @@ func actionOf(field, word string, expected ...action) (action, error) {
 	return none, fmt.Errorf("%s is %q; one of %v is expected", field, word, expected)
 }
 
-// given reports whether a value is there and not null.
+// given reports whether a value is present and not null.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // valueOf returns the first given value in canonical form, or nil.

@@ -21,16 +21,16 @@ const (
 	// exitBlock is the exit code that refuses.
 	exitBlock = 2
 
-	// drainTime is how long output is awaited after the shell's end, from what
-	// it left running: `exec > >(tee log)` outlives the shell for a moment.
+	// drainTime is how long output is awaited from the processes that the shell leaves: `exec > >(tee log)` outlives
+	// the shell for a moment.
 	drainTime = 100 * time.Millisecond
 
-	// answerTime is how long an answer is awaited after that, if there is none yet and the output
-	// is still held open: it may be a refusal, delayed by a loaded machine.
+	// answerTime is how much longer an answer is awaited, if there is none yet and a process still holds the output
+	// open: the answer may be a refusal that a loaded machine delays.
 	answerTime = 2 * time.Second
 
-	// afterKill bounds the wait for the end of the output once everything was
-	// ended. It is reached only if a process could not be.
+	// afterKill limits the wait for the end of the output after all processes were killed. It is reached only if one
+	// could not be killed.
 	afterKill = time.Second
 )
 
@@ -39,22 +39,22 @@ type Spec struct {
 	Argv  []string   // Argv[0] is the absolute path of the program
 	Dir   string     // absolute working directory
 	Env   []string   // the whole environment, "NAME=value"
-	Files []*os.File // descriptors 0, 1 and 2; they stay the caller's to close
+	Files []*os.File // descriptors 0, 1 and 2; the caller closes them
 
 	Contained bool // in a sandbox
 	Async     bool // nothing waits for it
 }
 
-// A Process is a started process and what descends from it.
+// A Process is a started process with its descendants.
 type Process interface {
 	// Wait waits for the process itself and returns its exit code, 128 + the
 	// signal's number after a signal. It is called once. An error means that the
 	// end is unknown.
 	Wait() (exitCode int, err error)
 
-	// Kill ends what is left of the process and its descendants, and releases
-	// what belongs to them. It is called once, whether the process has ended or
-	// not. It returns notes on what the process was refused. An error says what could not be ended.
+	// Kill ends the remaining processes, and releases their resources. It is called once, whether the process has
+	// ended or not. It returns notes on what the process was refused. The error says which processes could not be
+	// ended.
 	Kill() (refused []string, err error)
 }
 
@@ -63,7 +63,7 @@ func (r *Runner) runOne(ctx context.Context, h chosen, event string, body []byte
 	if h.err != nil {
 		return response{}, h.err
 	}
-	if ctx.Err() != nil { // a quick one could end before it is ended
+	if ctx.Err() != nil { // a quick hook could end before it is ended
 		return response{}, errors.New("it was not started because the call was cancelled")
 	}
 	timeout := h.Timeout
@@ -125,7 +125,7 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 	said := clip(p.stderr.String(), maxText)
 	switch {
 	case code == exitBlock:
-		if !outside && strings.Contains(said, "Read-only file system") { // dash ends with 2 then
+		if !outside && strings.Contains(said, "Read-only file system") { // dash then exits with 2
 			said += maybeContained
 		}
 		return response{action: Deny, reason: said}, nil
@@ -141,8 +141,8 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 	return a, err
 }
 
-// A hostError is not a failure of the hook, but of what the host does to run it. It refuses the call, because
-// commands and clients may be able to cause it.
+// A hostError is not a failure of the hook, but of what the host does to run it. It refuses the call: commands and
+// clients may be able to cause it.
 type hostError struct{ error }
 
 // startError says that a command could not be started.
@@ -156,10 +156,10 @@ func startError(err error) error {
 	return hostError{wrapped}
 }
 
-// maybeContained ends what is said of a contained hook that may lack rights.
+// maybeContained ends the message about a contained hook that may lack rights.
 const maybeContained = "\n(It ran in the sandbox. If that is why, a person can write \"contained\": false for it in the user settings.)"
 
-// failure says how a command failed, and that it ran in a sandbox if it did: that may be why.
+// failure describes how a command failed. If it ran in a sandbox, it says so, because that may be the cause.
 func failure(code int, said string, outside bool, refused []string) error {
 	if said = ": " + said; said == ": " {
 		said = ", and nothing on standard error"
@@ -173,7 +173,7 @@ func failure(code int, said string, outside bool, refused []string) error {
 	return fmt.Errorf("exit code %d%s", code, said)
 }
 
-// errTooLong is the failure of a hook whose answer is not known as a whole.
+// errTooLong is the failure of a hook whose answer was cut.
 var errTooLong = fmt.Errorf("its output is longer than %d MiB", maxOutput>>20)
 
 // running is a started command with our ends of its pipes.
@@ -183,7 +183,7 @@ type running struct {
 	stdout, stderr  capture
 	drain, response time.Duration
 	refused         []string
-	left            error // what could not be ended
+	left            error // processes that could not be ended
 }
 
 // launch starts a command with pipes for input, output and errors.
@@ -219,8 +219,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// finish gives the command its input, takes its output, and returns its exit code
-// when it and everything it started has ended.
+// finish writes the input of a command, reads its output, and returns its exit code when the command and its
+// descendants have ended.
 func (p *running) finish(ctx context.Context, input []byte) (code int, err error) {
 	type end struct {
 		code int
@@ -238,7 +238,7 @@ func (p *running) finish(ctx context.Context, input []byte) (code int, err error
 	said := make(chan struct{})
 	readers.Go(func() {
 		defer close(said)
-		io.Copy(&p.stdout, p.out) // the end of the command is what counts
+		io.Copy(&p.stdout, p.out) // only the end of the command counts
 	})
 	readers.Go(func() { io.Copy(&p.stderr, p.err) })
 	all.Go(func() {
@@ -281,7 +281,7 @@ func await(ctx context.Context, most time.Duration, eof <-chan struct{}) {
 	}
 }
 
-// awaitAnswer waits until an answer has come, or said tells that none will.
+// awaitAnswer waits until the output is a whole answer or can no longer become one, or until said is closed.
 func (p *running) awaitAnswer(ctx context.Context, said <-chan struct{}) {
 	timer := time.NewTimer(p.response)
 	defer timer.Stop()
@@ -301,7 +301,7 @@ func (p *running) awaitAnswer(ctx context.Context, said <-chan struct{}) {
 // capture keeps the beginning of an output and drops the rest.
 type capture struct {
 	limit int
-	more  chan struct{} // gets something when there is more, if not nil
+	more  chan struct{} // if not nil, gets a value when there is more output
 
 	mu   sync.Mutex
 	text []byte
@@ -322,12 +322,12 @@ func (c *capture) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// answers reports whether the output is a whole answer already, or can be none any more.
+// answers reports whether the output is a whole answer, or can no longer become one.
 func (c *capture) answers() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.over || json.Valid(c.text)
 }
 
-// String returns what was kept.
+// String returns the kept output.
 func (c *capture) String() string { return string(c.text) }
