@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// Lists of [Append]: rules that allow calls, hosts that commands reach, and those that one program reaches, see
+// Lists of [Append]: rules that allow calls, hosts that commands may reach, and hosts that one program may reach, see
 // [ProgramHost].
 const (
 	ListAllow    = keyAllow
@@ -78,10 +78,10 @@ func Remove(e Entry, list string) error {
 // errUnchanged reports that an edit would not change the file.
 var errUnchanged = errors.New("unchanged")
 
-// editList changes a list of a settings file under its lock. grows is by how many entries.
+// editList changes a list of a settings file under its lock. grows is the number of entries that the edit adds.
 func editList(src source, list string, grows int, edit func(now []Entry, doc *hujson.Value) error) error {
 	if real, err := filepath.EvalSymlinks(src.file); err == nil {
-		src.file = real // keep the link of people who link their configuration
+		src.file = real // keep the link of a person who links the configuration
 	}
 	return underLock(src.file, func() error {
 		text, _, err := readRegular(src.file)
@@ -138,7 +138,7 @@ func insert(doc *hujson.Value, root, list, text string) error {
 	if err != nil {
 		return err
 	}
-	if member(top, "workspace") == nil { // says whose answers these are, for the reader
+	if member(top, "workspace") == nil { // tells readers whose answers these are
 		top.Members = append(top.Members, newMember("workspace", hujson.String(root)))
 	}
 	path, text := listPath(list, text)
@@ -180,7 +180,7 @@ func elementsOf(doc *hujson.Value, path []string) ([]hujson.Value, error) {
 	return entries.Elements, nil
 }
 
-// child returns the member's value; one that is missing or null becomes empty.
+// child returns the value of a member. A member that is missing or null becomes empty.
 func child(object *hujson.Object, name string, empty hujson.ValueTrimmed) *hujson.Value {
 	v := member(object, name)
 	if v == nil {
@@ -197,7 +197,7 @@ func newMember(name string, v hujson.ValueTrimmed) hujson.ObjectMember {
 	return hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(name)}, Value: hujson.Value{Value: v}}
 }
 
-// member returns the value of a name, the last one of several, or nil.
+// member returns the value of the last member of that name, or nil.
 func member(object *hujson.Object, name string) *hujson.Value {
 	for i := len(object.Members) - 1; i >= 0; i-- {
 		if literal(object.Members[i].Name) == name {
@@ -274,7 +274,7 @@ func editServers(file string, edit func(text []byte) ([]byte, error)) error {
 	})
 }
 
-// sameJSON reports whether two values are the same but for how they are written.
+// sameJSON reports whether two JSON texts have the same value.
 func sameJSON(a, b []byte) bool {
 	var v, w any
 	a, err := hujson.Standardize(slices.Clone(a))

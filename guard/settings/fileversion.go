@@ -44,7 +44,7 @@ func absentVersion(now time.Time) fileVersion { return fileVersion{err: "absent"
 type directory struct {
 	path   string
 	absent bool
-	looked uint64 // the reading in which that was seen
+	looked uint64 // the reading in which the absence was seen
 }
 
 // directory returns the one entry of a directory.
@@ -64,8 +64,8 @@ func (d *directory) look(reading uint64) {
 	}
 }
 
-// stillAbsent reports whether a directory that was absent is absent in this reading. If it existed, stillAbsent does
-// not check it, and returns false.
+// stillAbsent reports whether a directory that was absent is still absent in this reading. For a directory that
+// existed it returns false without a check.
 func (d *directory) stillAbsent(reading uint64) bool {
 	if d.absent {
 		d.look(reading)
@@ -73,7 +73,7 @@ func (d *directory) stillAbsent(reading uint64) bool {
 	return d.absent
 }
 
-// proves reports whether a file with version now must have the content that it had at s.
+// proves reports whether a file with version now must have the content that it had with version s.
 func (s fileVersion) proves(now fileVersion) bool {
 	if s.at.IsZero() || s.err != now.err || (s.info == nil) != (now.info == nil) {
 		return false
@@ -97,7 +97,7 @@ func changedAt(info os.FileInfo) time.Time {
 
 // absent reports whether err says that there is no such file.
 func absent(err error) bool {
-	if errno, ok := err.(syscall.Errno); ok { // of a look before every call
+	if errno, ok := err.(syscall.Errno); ok { // returned by the check before every call
 		return errno == syscall.ENOENT || errno == syscall.ENOTDIR
 	}
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)

@@ -16,11 +16,11 @@ const (
 	PermissionDenied   = "PermissionDenied"
 )
 
-// Classifier is the setting of the hook that answers for a person in [ModeAuto], and the event that the hook
-// receives. It has one group of one hook in [Settings.Hooks], from user or managed settings.
+// Classifier is the setting of the hook that answers for a person in [ModeAuto], and the event that this hook
+// receives. It has one group with one hook in [Settings.Hooks], from user or managed settings.
 const Classifier = "permissions.classifier"
 
-// classifierTimeout is the longest that a classifier may take.
+// classifierTimeout is the longest time that a classifier may take.
 const classifierTimeout = 5 * time.Second
 
 // classifier reads the setting of that name.
@@ -54,7 +54,7 @@ const otherEvents = `UserPromptSubmit UserPromptExpansion Notification Stop Stop
 // nothing here.
 const otherHookFields = `asyncRewake statusMessage once description`
 
-// maxHookTimeout bounds what a file may ask for: a hook holds up the call.
+// maxHookTimeout limits the timeout that a file may set: a hook delays the call.
 const maxHookTimeout = time.Hour
 
 func (p *parser) hookEvents(v hujson.Value) {
@@ -95,7 +95,7 @@ func (p *parser) hookGroups(event string, v hujson.Value) {
 			case name == "matcher" && isString(m.Value):
 				group.Matcher = literal(m.Value)
 			case name == "matcher":
-				// A guard whose matcher is unreadable guards every tool.
+				// Hooks with an unreadable matcher apply to every tool.
 				p.warn(m.Value, "the matcher is %s; a string is expected. The hooks apply to every tool",
 					describe(m.Value))
 			case name == "hooks":
@@ -192,8 +192,7 @@ func (p *parser) hookSwitch(name string, v hujson.Value) hujson.Kind {
 	return kind
 }
 
-// hookStrings reads a list of strings. It is not nil, so that a list that is there
-// but wrong is not taken for none.
+// hookStrings reads a list of strings. It never returns nil, so that a wrong list differs from a missing one.
 func (p *parser) hookStrings(name string, v hujson.Value) []string {
 	list := []string{}
 	array, ok := v.Value.(*hujson.Array)

@@ -24,10 +24,10 @@ const (
 type reach uint8
 
 const (
-	anySource     reach = iota // workspace files need trust for what loosens
-	notWorkspace               // what loosens never counts from workspace files
-	onlyManaged                // counts from managed files alone
-	anySourceOnce              // one source that says it is enough, whatever higher ones say
+	anySource     reach = iota // workspace files that loosen need trust
+	notWorkspace               // workspace files never loosen
+	onlyManaged                // only managed files count
+	anySourceOnce              // one source can set it, whatever higher ones say
 )
 
 // key is one setting: the table below drives parsing, merging, trust, live
@@ -52,7 +52,7 @@ type key struct {
 	// order is for choices and switches: the values from tightest to loosest.
 	// A switch without one is neutral: it counts as loosening.
 	order []string
-	// alias is another word for the choice aliased.
+	// alias is another word for the choice in aliased.
 	alias, aliased string
 	// unknown is the choice that replaces a misspelt one. Empty: it is skipped.
 	unknown string
@@ -61,8 +61,7 @@ type key struct {
 	set     func(*Settings, Entry)
 }
 
-// tighter reports whether is forbids more than was. If was is not set,
-// only the tightest value does.
+// tighter reports whether is forbids more than was. If was is not set, only the strictest value is tighter.
 func (k *key) tighter(was, is string) bool {
 	w, i := k.rank(was), k.rank(is)
 	if w < 0 {
@@ -78,7 +77,7 @@ func (k *key) tightest(value string) bool { return k.rank(value) == 0 }
 // rank returns the place of value in the order, -1 if it has none.
 func (k *key) rank(value string) int { return slices.Index(k.order, value) }
 
-// countsFrom reports whether a value that loosens can apply at this level.
+// countsFrom reports whether a value that loosens may apply at this level.
 func (k *key) countsFrom(level Kind) bool {
 	switch k.from {
 	case onlyManaged:
@@ -89,7 +88,7 @@ func (k *key) countsFrom(level Kind) bool {
 	return true
 }
 
-// strict orders the two values of a switch of which the given one forbids more.
+// strict orders the two values of a switch. on is the value that forbids more.
 func strict(on bool) []string {
 	if on {
 		return []string{"true", "false"}
@@ -366,9 +365,8 @@ func webKeys() []key {
 	}
 }
 
-// ignoredKeys are keys of Claude Code at the top of the file that do not
-// concern tools; they are no reason for a warning. Generous on purpose: a
-// warning for each would hide the one about a misspelt "permissions".
+// ignoredKeys are keys of Claude Code at the top of the file that do not concern tools. They cause no warning: many
+// such warnings would hide the one about a misspelt "permissions".
 const ignoredKeys = `$schema agent apiKeyHelper attribution autoMemoryEnabled autoUpdatesChannel
 	availableModels awsAuthRefresh awsCredentialExport cleanupPeriodDays companyAnnouncements
 	allowManagedMcpServersOnly blockedMarketplaces channelsEnabled
@@ -394,8 +392,8 @@ const ignoredKeys = `$schema agent apiKeyHelper attribution autoMemoryEnabled au
 	terminalTitleFromRename todoFeatureEnabled totalTokensReminder totalTokensReminderBudget
 	ultracode wheelScrollAccelerationEnabled wslInheritsWindowsSettings`
 
-// unsupportedKeys are keys of Claude Code that do concern what tools and hooks may do and
-// that we do not apply. Each is reported, because its author expects an effect.
+// unsupportedKeys are keys of Claude Code that affect tools and hooks and that we do not support. Each causes a
+// warning, because its author expects an effect.
 const unsupportedKeys = `sandbox.network.httpProxyPort sandbox.network.socksProxyPort
 	sandbox.network.allowMachLookup sandbox.enableWeakerNestedSandbox
 	sandbox.enableWeakerNetworkIsolation sandbox.ignoreViolations sandbox.ripgrep
@@ -439,7 +437,7 @@ func words(text string) map[string]bool {
 	return set
 }
 
-// A Default is a setting with what it does, and the value that it has where no file or flag sets it; "" for none.
+// A Default is a setting, its effect, and the value that it has if no file or flag sets it; "" if it has none.
 type Default struct{ Name, Value, Does string }
 
 // Defaults returns all settings by name.

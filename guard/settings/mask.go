@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/guard/credential"
 )
 
-// A Mask is a credential of which commands have a sentinel. The value is put into requests to some hosts.
+// A Mask is a credential that commands see as a sentinel. Requests to some hosts get the value.
 type Mask struct {
 	// Entry is where it was written; its Text is the variable or the path.
 	Entry Entry `json:"-"`
@@ -22,7 +22,8 @@ type Mask struct {
 	InjectHosts []string `json:"injectHosts"`
 	// Body has the value put into forms, too, as clients of OAuth send them.
 	Body bool `json:"body"`
-	// Header is what WebFetch sends to the hosts, as "Authorization: Bearer $" with the value for $; "": nothing.
+	// Header is the header that WebFetch sends to the hosts, such as "Authorization: Bearer $", with $ for the value;
+	// "" if it sends none.
 	Header string `json:"header"`
 	// Extract is a regular expression whose group is a secret in a file; "": a built-in reader finds them.
 	Extract string `json:"extract"`
@@ -69,16 +70,17 @@ func anybodys(pattern string) bool {
 	name, wild := strings.CutPrefix(strings.ToLower(pattern), "*.")
 	name, _, _ = strings.Cut(name, ":")
 	suffix, listed := publicsuffix.PublicSuffix(name)
-	return wild && suffix == name && (listed || strings.Contains(name, ".")) // others are names of a private network
+	// Other suffixes belong to private networks.
+	return wild && suffix == name && (listed || strings.Contains(name, "."))
 }
 
-// masks returns the masks among the entries of a list. Only a person's settings make one, for it spends the person's
-// credential. An entry that denies has precedence. What is wrong with a mask is warned about, and the credential is
-// denied.
+// masks returns the masks among the entries of a list. Only settings of a person can make one, because it spends the
+// person's credential. An entry that denies the credential has precedence. A wrong mask causes a warning, and the
+// credential is denied.
 func (m *merger) masks(member string, list []Entry, allowed []string) (masks []Mask) {
 	done := map[string]bool{}
 	for _, e := range list {
-		if e.Object == "" { // whatever its source
+		if e.Object == "" { // of any source
 			done[e.Text] = true
 		}
 	}

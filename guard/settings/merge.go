@@ -107,11 +107,11 @@ func (l *layer) loosening(words *keySet) []Entry {
 	return found
 }
 
-// view is a layer, and which of its loosening content applies.
+// view is a layer, and the loosening content of it that applies.
 type view struct {
 	*layer
 	free     bool  // everything counts
-	approved items // otherwise this
+	approved items // otherwise only this counts
 }
 
 func (v view) grants(item string) bool { return v.free || v.approved[item] }
@@ -194,8 +194,7 @@ func (m *merger) list(k *key) []Entry {
 	return joined
 }
 
-// managedOnly returns the key by which the administrator keeps a list to
-// managed files, or "".
+// managedOnly returns the key with which the administrator restricts a list to managed files, or "".
 func (m *merger) managedOnly(k *key) string {
 	name := map[string]string{keyAllow: keyManagedRules, keyDomains: keyManagedDomains, keyPrograms: keyManagedDomains,
 		keyAllowRead: keyManagedReads}[k.name]
@@ -205,8 +204,8 @@ func (m *merger) managedOnly(k *key) string {
 	return ""
 }
 
-// scalar returns the value in force: the highest that applies, or a tighter one of the sources
-// above it that may not loosen.
+// scalar returns the value in force: the highest value that may apply, or a stricter value of a higher source that
+// may not loosen.
 func (m *merger) scalar(k *key) Entry {
 	if k.from == anySourceOnce {
 		return m.anyScalar(k)
@@ -243,8 +242,8 @@ func (m *merger) scalar(k *key) Entry {
 	return result
 }
 
-// meet returns the entry, or for a mode what is not looser than it and than the result: acceptEdits runs uncontained
-// commands of a local user, which auto does not, and auto asks for fewer changes.
+// meet returns the entry. For a mode, it returns the strictest mode that is not looser than the entry and the result:
+// acceptEdits runs uncontained commands of a local user, which auto does not, and auto asks about fewer changes.
 func meet(k *key, result, e Entry) Entry {
 	if k.name == keyMode && result.Text == ModeAuto && e.Text == ModeAcceptEdits {
 		e.Text = ModeDefault
@@ -301,7 +300,7 @@ func (m *merger) hooks() {
 	}
 }
 
-// addHooks adds a group, with what its source means for its hooks.
+// addHooks adds a group, with the properties that hooks have because of their source.
 func (m *merger) addHooks(event string, group HookMatcher) {
 	kind := group.Source.Kind
 	strict := m.scalar(m.words.byName[keyOnFailure]).Text == OnFailureRefuse || kind == Managed &&
@@ -318,7 +317,7 @@ func (m *merger) addHooks(event string, group HookMatcher) {
 	m.out.Hooks[event] = append(m.out.Hooks[event], group)
 }
 
-// managedScalar returns what the highest managed file says, "" if none does.
+// managedScalar returns the value in the highest managed file that has one, or "".
 func (m *merger) managedScalar(name string) string {
 	for _, v := range m.views {
 		if e, ok := v.scalars[name]; ok && v.source.kind == Managed {
@@ -337,7 +336,7 @@ func (m *merger) classifier(v view, group HookMatcher) {
 	}
 }
 
-// runs reports whether the file itself has the group, and may run it.
+// runs reports whether the file has the group, and may run it.
 func (v view) runs(event string, group HookMatcher) bool {
 	name := hookItem(event, group)
 	return v.grants(name) && v.hasHook(event, name)
@@ -356,7 +355,7 @@ func (m *merger) env() {
 	}
 }
 
-// finish sets what depends on more than one key.
+// finish sets the values that depend on more than one key.
 func (m *merger) finish() {
 	m.native()
 	s := m.out

@@ -10,7 +10,7 @@ import (
 // keyNative is read before permissions.deny takes effect.
 const keyNative = "rules.native"
 
-// nativeName is a tool as a client names its own: no wildcard, and not one of an MCP server.
+// nativeName matches names of a client's own tools: without wildcards, and not a tool of an MCP server.
 var nativeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 
 // native moves the denies that apply only to a client's own tools from Deny to NativeDeny.
@@ -34,8 +34,8 @@ func (m *merger) native() {
 	s.Deny = ours
 }
 
-// speaksOfClient reports whether a deny concerns the tool of the client whose file it is in, and not ours: it is a
-// bare name that rules.native holds. What the administrator denies, only the administrator's rules.native lifts.
+// speaksOfClient reports whether a deny concerns only the tool of the client whose file it is in: it is a bare name
+// in rules.native. A deny of the administrator is lifted only by the administrator's rules.native.
 func (s *Settings) speaksOfClient(deny Entry) bool {
 	return deny.Client && slices.ContainsFunc(s.Native, func(n Entry) bool {
 		return n.Text == strings.TrimSpace(deny.Text) && (n.Kind == Managed || deny.Kind != Managed)

@@ -32,10 +32,9 @@ type layer struct {
 	scalars map[string]Entry   // by key name
 	hooks   map[string][]HookMatcher
 	env     map[string]Entry // by variable
-	// held are earlier values of scalars that a running server keeps where
-	// they are tighter (see retained.go).
+	// held are earlier values of scalars that a running server keeps, as far as they are tighter (see retained.go).
 	held      map[string][]Entry
-	heldHooks []heldHook // taken out, but still in force in a running server
+	heldHooks []heldHook // taken out of the file, but still in force in a running server
 	warnings  []warning
 }
 
@@ -49,7 +48,7 @@ type parser struct {
 	*layer
 	words *keySet
 	lines []int // offset of each line's first byte
-	// respelt says that the keys that are read are misspelt known ones: only values that take rights away apply.
+	// respelt says that the keys being read are misspelt: only values that remove rights apply.
 	respelt bool
 }
 
@@ -124,8 +123,7 @@ func precheck(text []byte) (offset int, err error) {
 	return 0, nil
 }
 
-// skipToken returns the offset of the last byte of the string or comment that
-// starts at i, or i when none does.
+// skipToken returns the offset of the last byte of the string or comment that starts at i, or i if none does.
 func skipToken(text []byte, i int) int {
 	rest := text[i+1:]
 	end := -1
@@ -257,7 +255,7 @@ func (p *parser) namesBubblewrap(path string, v hujson.Value) bool {
 		return false
 	}
 	v = v.Clone()
-	v.Minimize() // comments count for nothing
+	v.Minimize() // without comments
 	return strings.HasPrefix(path, "sandbox") && bubblewrap.MatchString(path+" "+v.String())
 }
 

@@ -16,8 +16,7 @@ func (p *parser) list(k *key, v hujson.Value) {
 		array, ok = &hujson.Array{Elements: []hujson.Value{v}}, true
 	}
 	if !ok {
-		// One string where a list belongs can only mean one thing, and
-		// skipping a deny would loosen.
+		// A single string in place of a list has only one meaning, and to skip a deny would loosen.
 		if !k.tightens || !isString(v) {
 			p.wrongType(k.name, v, "an array of "+strings.TrimPrefix(k.entry(), "a ")+"s")
 			return
@@ -100,8 +99,8 @@ func listPath(list, entry string) (path []string, text string) {
 	return append(path, name), text
 }
 
-// credential returns the member of an object that an entry is made of, and the object if its mode is "mask". Whatever
-// is wrong with the rest of the object, the entry forbids.
+// credential returns the member of an object that the entry is made of, and the object if its mode is "mask". The
+// entry forbids the credential even if the rest of the object is wrong.
 func (p *parser) credential(k *key, v hujson.Value) (entry hujson.Value, mask string) {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok {

@@ -14,8 +14,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// refresh reads one file if it may have changed, and reports whether what is in
-// force of it has.
+// refresh reads a file if it may have changed, and reports whether its content in force has changed.
 func (s *reloader) refresh(f *file, now time.Time) bool {
 	seen, err := s.versionOf(f, now)
 	waiting := !f.gone.IsZero()
@@ -64,9 +63,9 @@ func (s *reloader) refresh(f *file, now time.Time) bool {
 	return true
 }
 
-// expose determines whether links lead to a file of the user or an administrator through a root, as with files that
-// are kept in a repository. No tool or command writes it, but not every sandbox protects a link while a command runs,
-// so what is in force of the file stays, and later content applies only if it tightens.
+// expose determines whether the links of a user's or administrator's file lead through a root, as with files that are
+// kept in a repository. No tool or command can write the file, but not every sandbox protects a link while a command
+// runs. Therefore the content in force stays, and later content applies only if it tightens.
 func (s *reloader) expose(f *file) {
 	inRoot := func(path string) bool {
 		return slices.ContainsFunc(s.cfg.Roots, func(root string) bool {
@@ -76,7 +75,8 @@ func (s *reloader) expose(f *file) {
 	if f.tightenOnly() || inRoot(f.file) {
 		return
 	}
-	_, _ = realpath.Trace(f.file, func(path string) (fs.FileInfo, error) { // what cannot be followed was not read
+	// A path that cannot be followed was not read.
+	_, _ = realpath.Trace(f.file, func(path string) (fs.FileInfo, error) {
 		f.exposed = f.exposed || inRoot(path)
 		return os.Lstat(path)
 	})
@@ -89,7 +89,7 @@ func (s *reloader) expose(f *file) {
 	f.approved, f.fresh = itemsOf(f.layer.loosening(s.words)), false
 }
 
-// versionOf takes the version of a file.
+// versionOf returns the version of a file.
 func (s *reloader) versionOf(f *file, now time.Time) (fileVersion, error) {
 	name := s.standing(f)
 	if name == "" || name == f.file && f.dir.stillAbsent(s.reading) {
@@ -102,7 +102,7 @@ func (s *reloader) versionOf(f *file, now time.Time) (fileVersion, error) {
 	return seen, err
 }
 
-// standing returns the name by which a file is read now; "" if it is read as one that does not exist.
+// standing returns the name by which a file is read now; "" if the file counts as missing.
 func (s *reloader) standing(f *file) string {
 	if f.workspace == "" || s.cfg.Settled == nil {
 		return f.file
@@ -144,7 +144,7 @@ func readFailure(err error) error {
 func (s *reloader) fail(f *file, err error) bool {
 	f.gone = time.Time{}
 	if f.layer == nil && s.begun && f.err == nil {
-		f.layer = newLayer(f.source) // came later: its last good content is none
+		f.layer = newLayer(f.source) // it appeared later, so it has no last good content
 	}
 	if f.layer == nil {
 		was := f.err
@@ -161,7 +161,7 @@ func (s *reloader) void(f *file, err error) bool {
 	next := newLayer(f.source)
 	if f.layer != nil {
 		next = f.view().succeed(s.words, next)
-		next.warnings = nil // that rules were taken out: the warning below says more
+		next.warnings = nil // without the warning about removed rules: the warning below says more
 	}
 	f.layer, f.err = next, nil
 	return f.setStale(err, "the file does not count until it can be read; only deny and ask rules that were read from it before stay in force")

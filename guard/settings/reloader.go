@@ -14,8 +14,7 @@ import (
 // force after the file is deleted: some editors replace a file in two steps.
 const vanishGrace = time.Second
 
-// reloader reads the sources once or repeatedly, and keeps the state that a reading
-// needs of earlier ones.
+// reloader reads the sources once or repeatedly, and keeps the state that later readings need.
 type reloader struct {
 	cfg       Config
 	words     *keySet
@@ -26,21 +25,21 @@ type reloader struct {
 	dirs      map[string]*directory // that sources lie in
 	absent    []string              // the topmost of those that were absent in the last reading
 	order     []*file               // highest precedence first
-	asked     int                   // how many of them are listed; the others have vanished
+	asked     int                   // how many of them are configured; the others have vanished
 	trust     *trustStore
 	trustPath string      // where the trust store is; "": nowhere
-	store     fileVersion // of the trust store
+	store     fileVersion // of the trust store, when it was read
 	notice    []warning   // about the trust store
 	remarks   []warning   // about the reloader itself
-	errs      []error     // what is wrong with cfg
+	errs      []error     // faults of cfg
 	begun     bool        // the first reading is done: the server runs
 	reading   uint64      // counts the readings
-	// due is when the passage of time alone will change the settings; zero: never.
+	// due is when time alone will change the settings; zero if it will not.
 	due time.Time
 	now func() time.Time
 
-	// Settings that were read stay in force while no file descriptors are available for another check: no snapshot is made
-	// then.
+	// Settings that were read stay in force while no file descriptors are available for another check. No snapshot is
+	// made then.
 	listed  map[string][]string // drop-ins of each directory, as listed last
 	short   bool                // a shortage has been said and lasts
 	hit     bool                // this reading met one
@@ -48,21 +47,21 @@ type reloader struct {
 	regular func(name string) ([]byte, os.FileInfo, error)
 }
 
-// file is one source and what the readings so far have found in it.
+// file is one source, with the results of the readings so far.
 type file struct {
 	source
 	dir         *directory
 	fileVersion fileVersion
 	text        []byte
-	// layer is what is in force of the file; nil while err is set.
+	// layer is the content in force; nil while err is set.
 	layer *layer
 	// fresh means that layer is from the first reading that succeeded.
 	fresh    bool
 	approved items
 	// exposed means that the file is reached through a root although its name is not in one.
 	exposed bool
-	err     error    // it could not be read, and never could
-	stale   *warning // it could not be read; layer is the last good content
+	err     error    // the file could not be read, and never was
+	stale   *warning // the file could not be read; layer is the last good content
 	gone    time.Time
 }
 
@@ -159,7 +158,7 @@ func (s *reloader) arrange() (changed bool) {
 			delete(s.files, f.file)
 			changed = true
 		case f.text == nil && f.gone.IsZero() && f.err == nil && f.stale == nil:
-			delete(s.files, f.file) // nothing of it is in force any more
+			delete(s.files, f.file) // no content of it is in force
 		default:
 			order = slices.Insert(order, 0, f)
 		}
@@ -168,7 +167,7 @@ func (s *reloader) arrange() (changed bool) {
 	return changed
 }
 
-// list is dropIns that returns the last list if no file descriptors are available.
+// list is dropIns. If no file descriptors are available, it returns the last list.
 func (s *reloader) list(dir string) ([]string, error) {
 	if s.directory(filepath.Dir(dir)).stillAbsent(s.reading) {
 		s.listed[dir] = nil
@@ -203,7 +202,7 @@ func (s *reloader) dueBy(t time.Time) {
 // tightenOnly reports whether a running server takes only tightening from the file.
 func (f *file) tightenOnly() bool { return f.exposed || f.kind != Managed && f.kind != User }
 
-// view returns what is in force of the file.
+// view returns the view of the file.
 func (f *file) view() view { return view{layer: f.layer, free: !f.tightenOnly(), approved: f.approved} }
 
 // lookTrust reads the trust store if it may have changed.
@@ -226,7 +225,7 @@ func (s *reloader) lookTrust(now time.Time) bool {
 	if err == nil {
 		return before != nil || !trusted.equal(store)
 	}
-	s.trust, s.store = &trustStore{}, fileVersion{at: now, err: err.Error()} // look again the next time
+	s.trust, s.store = &trustStore{}, fileVersion{at: now, err: err.Error()} // read it again the next time
 	s.notice = []warning{{File: path, Text: err.Error() + "; no workspace is trusted by it"}}
 	return !slices.Equal(before, s.notice)
 }
@@ -252,9 +251,9 @@ func (s *reloader) approve() {
 		case known && record.SHA256 == digest, s.digestIs(digest), believed && f.fresh:
 			f.approved = now
 		case (known || believed) && f.stale != nil:
-			// What was approved of a file that cannot be read counts again when it can.
+			// Approved content of a file that cannot be read counts again when the file can be read.
 		case known || believed:
-			// The user trusted other content: what is still in the file applies.
+			// The user trusted other content: the part that is still in the file applies.
 			f.approved = f.approved.intersect(now)
 		default:
 			f.approved, f.layer.heldHooks = nil, nil
@@ -310,8 +309,8 @@ func (s *reloader) flags() view {
 	return view{layer: l, free: true}
 }
 
-// unchanged reports that a reading now would find nothing new. It checks what a reading checks and records nothing,
-// so that several goroutines may call it at once. If a record would be needed, it returns false.
+// unchanged reports whether a reading now would find no change. It makes the checks of a reading and records nothing,
+// so that several goroutines may call it at once. If a check would have to be recorded, it returns false.
 func (s *reloader) unchanged() bool {
 	managed := len(s.managed) > len(s.admin) || slices.ContainsFunc(s.admin, func(d *directory) bool { return !d.absent })
 	if !s.begun || s.short || !s.due.IsZero() || !s.settled() || managed {
@@ -342,7 +341,7 @@ func (s *reloader) unchanged() bool {
 	return s.store.proves(seen)
 }
 
-// topmostAbsent are the directories that are absent, but for those in one of them.
+// topmostAbsent returns the absent directories that do not lie in another absent one.
 func (s *reloader) topmostAbsent() []string {
 	var all []string
 	for path, d := range s.dirs {

@@ -5,12 +5,10 @@ import (
 	"strconv"
 )
 
-// retained joins an earlier and a later reading of a list that tightens so that
-// whatever either of them forbids stays forbidden, and reports the entries it kept.
-//
-// "!" patterns carve out of the entries before them. Where a list is not merely
-// longer than before, no order of the joined entries honours both carve-outs,
-// so none is.
+// retained joins an earlier and a later reading of a list that tightens, so that everything that either of them
+// forbids stays forbidden. It also returns the entries that it kept.  "!" patterns carve out of the entries before
+// them. Unless the later list only appends entries, no order of the joined entries respects both lists, so the
+// carve-outs are dropped.
 func retained(before, after []Entry) (joined, kept []Entry) {
 	carved := slices.ContainsFunc(before, carvesOut) || slices.ContainsFunc(after, carvesOut)
 	if carved && extends(before, after) {
@@ -23,7 +21,7 @@ func retained(before, after []Entry) (joined, kept []Entry) {
 	for _, e := range before {
 		stands := slices.ContainsFunc(joined, func(other Entry) bool { return other.Text == e.Text && (e.Object != "" || other.Object == "") })
 		if !stands && !carvesOut(e) {
-			e.Object = "" // what stays is that commands do not get it
+			e.Object = "" // the denial stays, and the mask does not
 			joined, kept = append(joined, e), append(kept, e)
 		}
 	}

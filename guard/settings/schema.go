@@ -116,7 +116,7 @@ func (k *key) schema() *jsonschema.Schema {
 	return s
 }
 
-// example returns a value that says something else than the default.
+// example returns a value that differs from the default.
 func (k *key) example() any {
 	switch k.form {
 	case formSwitch:
@@ -128,7 +128,7 @@ func (k *key) example() any {
 		return "claude"
 	case formNumber:
 		n, err := strconv.Atoi(k.def)
-		if err != nil { // it has no default
+		if err != nil { // the setting has no default
 			return 1_000_000
 		}
 		return 2 * n
@@ -158,7 +158,7 @@ func (k *key) example() any {
 	return strings.Fields(listExample(k.name))
 }
 
-// shortDuration is a duration as a person writes it: "4m", not "4m0s".
+// shortDuration formats a duration as a person writes it: "4m", not "4m0s".
 func shortDuration(d time.Duration) string {
 	if d%time.Minute == 0 {
 		return strconv.Itoa(int(d.Minutes())) + "m"

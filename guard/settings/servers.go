@@ -8,7 +8,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// keyServers holds other MCP servers, keyImport says where more are taken from.
+// keyServers holds other MCP servers. keyImport names sources of further servers.
 const (
 	keyServers = "mcpServers"
 	keyImport  = "gateway.import"
@@ -26,8 +26,8 @@ const (
 type serverSettings struct {
 	// Entries are the servers, each an object of one member: {"github": {"command": …}}.
 	Entries []Entry
-	// Allowed and Denied are what managed files and others say of servers: {"serverName": …}. An empty list of allowed
-	// ones has the entry {}.
+	// Allowed and Denied are the restrictions on servers: {"serverName": …}. An empty list of allowed servers has the
+	// entry {}.
 	Allowed, Denied []Entry
 	// Import is where more servers are taken from.
 	Import []Entry
@@ -89,7 +89,7 @@ func (p *parser) rawList(k *key, v hujson.Value) {
 		}
 	}
 	p.wrongType(k.name, v, "an "+k.raw)
-	if k.tightens { // in doubt nothing is allowed
+	if k.tightens { // in doubt no server is allowed
 		add(v, struct{}{})
 	}
 }

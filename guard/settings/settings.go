@@ -86,7 +86,8 @@ const (
 	ModeBypass      = "bypassPermissions"
 )
 
-// The answers to "what if it fails": of a hook (refuse or allow), of a sandbox that cannot start.
+// The values of settings that say what happens on a failure: of a hook (refuse or allow), or of a sandbox that cannot
+// start.
 const (
 	OnFailureRefuse = "refuse"
 
@@ -95,7 +96,7 @@ const (
 	OnFailureAllow = "allow"
 )
 
-// The values of settings that turn off what is done where it can be.
+// The values of settings that are on where possible ("auto") or off.
 const (
 	auto = "auto"
 	Off  = "off"
@@ -106,8 +107,8 @@ const (
 type Settings struct {
 	// Allow, Ask and Deny hold the permission rules, unparsed, highest source first.
 	Allow, Ask, Deny []Entry
-	// Native are the names of client tools whose bare denies do not concern us, NativeDeny the denies left out of Deny
-	// for it.
+	// Native are the names of client tools whose bare denies do not apply to our tools. NativeDeny are the denies
+	// that were removed from Deny for that reason.
 	Native, NativeDeny []Entry
 	// AdditionalDirectories widen the boundary beyond the roots. A relative one
 	// is relative to its Entry's Root.
@@ -142,14 +143,13 @@ type Settings struct {
 	Agent      agentSettings
 	// Approvals say how questions reach a person who is away from the console. A host reads them when it starts.
 	Approvals Approvals
-	// ToolsWith are tools that are served in addition to those that are served anyway (tools.with). A host reads it when
-	// it starts.
+	// ToolsWith are further tools to serve (tools.with). A host reads it when it starts.
 	ToolsWith []Entry
 
-	// Values are the settings that a file or flag sets, by name, in the order of the keys. Those that forbid or allow by
-	// lists have one entry each.
+	// Values are the settings that a file or flag sets, by name, in the order of the keys. A setting that is a list
+	// has one entry for each element.
 	Values []Value
-	// Warnings are problems that a person should correct and that stop nothing.
+	// Warnings are problems that a person should correct. They stop no call.
 	Warnings []warning
 	// Broken holds an error for each file that could not be read or parsed
 	// and has no last good content. While it is not empty every call must be
@@ -159,8 +159,7 @@ type Settings struct {
 	// trusted is false when a workspace's loosening content was left out
 	// because its user has not trusted it.
 	Trusted bool
-	// Untrusted is what was left out. Text holds key and value:
-	// "permissions.allow: Bash(make *)".
+	// Untrusted is the content that was left out. Text holds key and value: "permissions.allow: Bash(make *)".
 	Untrusted []Entry
 }
 
@@ -210,8 +209,8 @@ const DefaultHookTimeout = 60 * time.Second
 type Sandbox struct {
 	// Enabled runs commands in the sandbox. Default true.
 	Enabled bool
-	// OffByChoice says that Enabled is false because managed settings, the user's or the
-	// command line say so: the user knows what does not hold then.
+	// OffByChoice says that Enabled is false because of managed settings, the user's settings or the command line:
+	// the user knows what is not enforced then.
 	OffByChoice bool
 	// FailIfUnavailable refuses to run commands at all without a sandbox
 	// backend. Default false.
@@ -221,9 +220,8 @@ type Sandbox struct {
 	// AllowUnsandboxedCommands lets a call ask to run outside (it is always
 	// asked). Default true.
 	AllowUnsandboxedCommands bool
-	// OnUnavailable is what becomes of commands when a Read or Edit deny cannot
-	// be enforced: OnFailureAsk (default), OnFailureDeny, or OnFailureAllow from
-	// sources outside the workspace.
+	// OnUnavailable says what happens to commands if a Read or Edit deny cannot be enforced: OnFailureAsk (default),
+	// OnFailureDeny, or OnFailureAllow from sources outside of the workspace.
 	OnUnavailable string
 	// GitDirDenied keeps commands from writing the directory of the repository where it lies outside of the roots. Default
 	// false.
@@ -248,10 +246,10 @@ type sandboxFilesystem struct {
 
 // sandboxCredentials holds the credentials hidden from contained commands (sandbox.credentials.*).
 type sandboxCredentials struct {
-	// Files are paths, as in sandboxFilesystem; EnvVars are names of variables. Commands get none of them, or a sentinel
-	// in its place.
+	// Files are paths, as in sandboxFilesystem; EnvVars are names of variables. Commands get none of them, or a
+	// sentinel instead.
 	Files, EnvVars []Entry
-	// MaskedVars and MaskedFiles are those of them that have a sentinel.
+	// MaskedVars and MaskedFiles are the entries of these lists with a sentinel.
 	MaskedVars, MaskedFiles []Mask
 	// SSHAgent lists destinations, see sshagent.
 	SSHAgent []Entry
@@ -280,7 +278,7 @@ type sandboxNetwork struct {
 
 // clientSettings limits what is sent to clients (clients.*).
 type clientSettings struct {
-	// MaxResult is how many characters of a result a client gets whose own bound is not known. Default 48,000.
+	// MaxResult is how many characters of a result a client gets if its own limit is not known. Default 48,000.
 	MaxResult int
 }
 
@@ -299,8 +297,8 @@ type writeSettings struct {
 
 // gateSettings is how the calls of one scope are ordered (gate.*).
 type gateSettings struct {
-	// SiblingAbort refuses what the same assistant message queued after a Bash
-	// call that failed. Default true.
+	// SiblingAbort refuses the calls of the same assistant message that are queued after a Bash call that failed.
+	// Default true.
 	SiblingAbort bool
 	// Parallel is how many concurrency-safe calls run at once. Default 10.
 	Parallel int
@@ -315,8 +313,8 @@ type bashSettings struct {
 	DefaultTimeout time.Duration
 	// MaxTimeout is the longest a call may ask for. Default 10 min.
 	MaxTimeout time.Duration
-	// EnvPass names variables (path.Match patterns) of the host's environment that commands of remote callers get,
-	// besides those that hold no credentials.
+	// EnvPass are path.Match patterns of the variables of the host that commands of remote callers get, in addition
+	// to those without credentials.
 	EnvPass []Entry
 	// ExecGate is "auto", also when empty, or Off from sources outside the workspace.
 	ExecGate string
@@ -336,18 +334,17 @@ type Search struct {
 	Index bool
 	// Memory is how many MiB of indexes and, up to an eighth, of contents are kept. Default 256.
 	Memory int
-	// Roots is how many directories may have an index at once. Default 4.
+	// Roots is how many directories may have an index at the same time. Default 4.
 	Roots int
-	// Idle is after what time without a search what is kept of a directory is
-	// released. Default 30 min.
+	// Idle is the time without a search after which the index of a directory is released. Default 30 min.
 	Idle time.Duration
 }
 
 // webSettings holds the settings of the web tools (web.*).
 type webSettings struct {
-	// AllowPrivate are hosts with a port, "wiki.corp:443", that are reached whatever their addresses and the port are.
+	// AllowPrivate are hosts with a port, "wiki.corp:443", that may be reached at any address and port.
 	AllowPrivate []Entry
-	// IgnoreRobots fetches also what robots.txt of a site asks to leave alone.
+	// IgnoreRobots also fetches pages that the robots.txt of a site excludes.
 	IgnoreRobots bool
 	// UserAgent replaces the name that is sent to servers. Empty: the host's own.
 	UserAgent string
@@ -363,9 +360,9 @@ type remoteSettings struct {
 
 // workspacesSettings limit what the server of workspaces keeps (workspaces.*).
 type workspacesSettings struct {
-	// Idle is how long a link stays without a call and a background task. Default 10 min.
+	// Idle is how long a link without a call and a background task stays. Default 10 min.
 	Idle time.Duration
-	// PerCaller is how many workspaces one caller has in use. Default 16.
+	// PerCaller is how many workspaces a caller may have in use. Default 16.
 	PerCaller int
 }
 
@@ -384,13 +381,13 @@ type Approvals struct {
 
 // agentSettings holds the runner of the tool Agent and its limits (agent.*).
 type agentSettings struct {
-	// Runner is the name of a client, or an object as JSON. A zero Runner: there is no such tool.
+	// Runner is the name of a client, or an object as JSON. A zero Runner means that the tool is not served.
 	Runner Entry
-	// MaxTurns and MaxTokens end an agent that takes more; no MaxTokens: it is not bounded. Default 50 turns.
+	// MaxTurns and MaxTokens end an agent that exceeds them. MaxTokens 0 means no limit. Default 50 turns.
 	MaxTurns, MaxTokens int
-	// MaxTime is how long an agent runs at most. Default 30 min.
+	// MaxTime is the longest time that an agent may run. Default 30 min.
 	MaxTime time.Duration
-	// Depth is how deep agents start agents; 1, the default, means that they start none.
+	// Depth is the depth to which agents may start agents; 1, the default, means that they start none.
 	Depth int
 	// WorktreeDirty brings changes that are not committed into new worktrees (agent.worktree.dirty). Default false.
 	WorktreeDirty bool
@@ -448,19 +445,19 @@ type Config struct {
 	Files []string
 	// Allow and Deny are the rules given by --allow and --deny.
 	Allow, Deny []string
-	// TrustWorkspace trusts what the roots' files say at the first reading.
+	// TrustWorkspace trusts the content of the roots' files at the first reading.
 	TrustWorkspace bool
 	// TrustDigest trusts only the workspaces whose loosening content has a digest that begins with it, in hexadecimal; see
 	// [review].Digest. Empty: none.
 	TrustDigest string
-	// Withheld reports whether a file of a workspace is not to be read now, as if it did not exist: a command that runs
-	// may have made it. Nil: none is.
+	// Withheld reports whether a file of a workspace counts as missing now, because a running command may have
+	// created it. Nil means that no file does.
 	Withheld func(file string) bool
-	// Settled returns the name of the file to read in the place of one of a workspace, while a command runs that may
-	// have changed that one; "": there was none. Nil: files are read by their names.
+	// Settled returns the name of the file to read instead of a file of a workspace, while a command runs that may
+	// have changed that file; "" if it did not exist before. Nil means that files are read by their names.
 	Settled func(file string) string
-	// Log receives what keeps a running server from looking at the sources but
-	// changes nothing of what is in force. Nil: [slog.Default].
+	// Log receives problems that keep a running server from checking the sources and that do not change the settings
+	// in force. Nil: [slog.Default].
 	Log *slog.Logger
 }
 

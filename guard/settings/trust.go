@@ -47,7 +47,7 @@ func (t *trustStore) equal(other *trustStore) bool {
 // A review is the loosening content of one workspace, or a file that the host runs outside of the sandbox.
 type review struct {
 	Root string
-	File bool // Root is a file
+	File bool // Root is a file, not a directory
 	// Entries is what trust would let take effect; Text holds key and value.
 	Entries []Entry
 
@@ -92,7 +92,7 @@ func Inspect(cfg Config, root string) (*review, error) {
 	return r, nil
 }
 
-// Trust accepts exactly the content that was read, whatever the files say by now.
+// Trust accepts exactly the content that was read, whatever the files contain now.
 func (r *review) Trust() error {
 	if r.File {
 		return r.trustFile()
@@ -104,7 +104,7 @@ func (r *review) Trust() error {
 	})
 }
 
-// Revoke withdraws the trust in root. It is an error when there was none.
+// Revoke withdraws the trust in root. It returns an error if there was none.
 func Revoke(cfg Config, root string) error {
 	root = canonical(root)
 	return editTrust(cfg, func(store *trustStore) error {

@@ -49,12 +49,12 @@ func CheckFiles(cfg Config, line string, files []string) (changed []string, err 
 		store.Lines[line] = time.Now().UTC().Truncate(time.Second)
 	})
 	if len(files) == 0 {
-		return nil, nil // nothing is agreed to, and nothing is missing if that cannot be kept
+		return nil, nil // no agreement is needed, so a failure to save is harmless
 	}
 	return changed, err
 }
 
-// compare returns the files that need a person, and whether the line or a file is not in the store yet.
+// compare returns the files that a person must agree to, and whether the line or a file is not in the store yet.
 func (t *trustStore) compare(line string, now map[string]string) (changed []string, news bool) {
 	_, seen := t.Lines[line]
 	for _, file := range slices.Sorted(maps.Keys(now)) {
@@ -87,7 +87,7 @@ func editFiles(cfg Config, edit func(*trustStore)) error {
 	return whole(&unsaved.trustStore)
 }
 
-// fileDigest identifies where a name leads and the content there.
+// fileDigest identifies the target of a name and its content.
 func fileDigest(name string) (string, error) {
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {

@@ -24,15 +24,15 @@ type Watcher struct {
 	asked    atomic.Uint64 // how often Reload was called
 	mu       sync.RWMutex  // guards reloader and looked
 	reloader *reloader
-	looked   uint64 // how many calls of Reload the last look came after
+	looked   uint64 // how many calls of Reload preceded the last check
 
 	events  *fsnotify.Watcher // nil where the platform has none to give
-	names   []string          // the files whose changes matter, drop-ins aside
-	changed chan struct{}     // holds one signal: current or reloader.due may be new
+	names   []string          // the files whose changes matter, without drop-ins
+	changed chan struct{}     // holds one signal: current or reloader.due may have changed
 	done    chan struct{}
 
 	life     sync.Mutex    // guards follower and closed
-	follower chan struct{} // closed when what follows has ended; nil while nothing does
+	follower chan struct{} // closed when the following has ended; nil while nothing is followed
 	closed   bool
 }
 
@@ -64,7 +64,7 @@ func Watch(cfg Config, onChange func(*Settings)) (*Watcher, error) {
 	return w, nil
 }
 
-// Follow begins to follow the sources, if nothing does yet: onChange gets every later change, as that of Watch does.
+// Follow starts to follow the sources, if they are not followed yet. onChange gets every later change, as in Watch.
 func (w *Watcher) Follow(onChange func(*Settings)) {
 	w.life.Lock()
 	defer w.life.Unlock()
@@ -77,10 +77,10 @@ func (w *Watcher) Follow(onChange func(*Settings)) {
 		w.reloader.cfg.log().Warn("changes of the settings are seen at the next call only: this system gives no notification", "error", err)
 	}
 	w.begin(told)
-	w.Reload() // what changed before the watch began
+	w.Reload() // for changes before the watch began
 }
 
-// open asks for notifications. It comes before a reading: what changes in between makes an event.
+// open asks for notifications. It must precede a reading, so that changes in between cause an event.
 func (w *Watcher) open() error {
 	w.names = w.reloader.names()
 	events, err := fsnotify.NewWatcher()
@@ -134,7 +134,7 @@ func (w *Watcher) unchanged() bool {
 	return w.reloader.unchanged()
 }
 
-// Close ends the following. Current and Reload keep working.
+// Close ends the following. Current and Reload can still be called.
 func (w *Watcher) Close() error {
 	w.life.Lock()
 	defer w.life.Unlock()
@@ -212,8 +212,8 @@ func (w *Watcher) untilDue() (time.Duration, bool) {
 	return max(0, w.reloader.due.Sub(w.reloader.now())), true
 }
 
-// arm watches each directory that a source may be in, and its parent, in which
-// the directory itself appears. If neither exists, it watches the nearest that does.
+// arm watches each directory that may contain a source, and its parent, in which the directory itself appears. If
+// neither exists, it watches the nearest existing one.
 func (w *Watcher) arm() {
 	if w.events == nil {
 		return
