@@ -18,6 +18,9 @@ type Config struct {
 	// own, and ends its process group. A process that leaves the group (setsid, a daemon, a job of "set -m") survives
 	// the hook. If the server is killed on Linux, only the shell ends with it. On systems without process groups, nil
 	// starts no hook. A server should therefore supply a supervised starter.
+	//
+	// An error refuses the call, unless it says that the program does not exist or cannot be executed: commands may be
+	// able to cause it.
 	Start func(context.Context, Spec) (Process, error)
 
 	// Outside reports whether the command of a hook runs outside of the sandbox, with the rights of the server. Only

@@ -6,9 +6,10 @@ import (
 )
 
 // retained joins an earlier and a later reading of a list that tightens, so that everything that either of them
-// forbids stays forbidden. It also returns the entries that it kept.  "!" patterns carve out of the entries before
-// them. Unless the later list only appends entries, no order of the joined entries respects both lists, so the
-// carve-outs are dropped.
+// forbids stays forbidden. It also returns the entries that it kept.
+//
+// "!" patterns carve out of the entries before them. Unless the later list only appends entries, no order of the joined
+// entries respects both lists, so the carve-outs are dropped.
 func retained(before, after []Entry) (joined, kept []Entry) {
 	carved := slices.ContainsFunc(before, carvesOut) || slices.ContainsFunc(after, carvesOut)
 	if carved && extends(before, after) {
