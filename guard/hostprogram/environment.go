@@ -24,7 +24,8 @@ var (
 		SHELL BROWSER EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE SSH_ASKPASS SUDO_ASKPASS
 		GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND
 		GIT_CONFIG_PARAMETERS`)
-	// numbered begin the names of variables with a number. Programs expect all of them: a value is made empty.
+	// numbered is the prefix of variables whose names end in a number. Programs expect all of them, so that the value
+	// of one is emptied and the variable stays.
 	numbered = "GIT_CONFIG_VALUE_"
 )
 
@@ -64,7 +65,7 @@ func namesPlanted(line string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.ContainsAny(word, `/\`) && isPlanted(word) })
 }
 
-// isPlanted reports whether commands may decide what a path of a variable leads to. A relative one depends on the
+// isPlanted reports whether commands may decide where a path in a variable leads. A relative path depends on the
 // working directory. An option such as -I/ws/lib counts from its first separator.
 func isPlanted(path string) bool {
 	if strings.HasPrefix(path, "-") {

@@ -47,7 +47,7 @@ func within(path string, places []string) bool {
 	})
 }
 
-// writablePlaces returns what [Distrust] has named, sorted.
+// writablePlaces returns the places that [Distrust] was called with, sorted.
 func writablePlaces() []string {
 	distrusted.RLock()
 	defer distrusted.RUnlock()
@@ -89,8 +89,8 @@ func holdsHome(dir string) bool {
 // Exposed reports whether tools or commands can write a file or directory, or something on the way to it.
 func Exposed(path string) bool { return exposed(path) != "" }
 
-// exposed returns the file or directory on the way to an absolute path that tools or commands can write, or "". Every
-// link and directory on the way counts, and a name that does not exist yet.
+// exposed returns the file or directory on the way to an absolute path that tools or commands can write, or "". It
+// examines every link and directory on the way, and a path may name a file that does not exist yet.
 func exposed(path string) string {
 	places := writablePlaces()
 	isPlace := samePlace(places)
@@ -107,15 +107,15 @@ func exposed(path string) string {
 		return info, err
 	}
 	if _, err := realpath.Trace(path, look); err != nil {
-		return path // it leads in a circle, or through what this process cannot read
+		return path // the path leads in a circle, or through a directory that this process cannot read
 	}
 	if at == "" && runtime.GOOS == "windows" && within(filepath.Clean(path), places) {
-		return path // links on the way are not looked at there
+		return path // links on the rest of the way are not examined
 	}
 	return at
 }
 
-// Limits of the look at a program.
+// Limits of the examination of a program.
 const (
 	// maxScripts is how many interpreters may be scripts in turn.
 	maxScripts = 4
@@ -148,7 +148,7 @@ func isSafe(file string, info fs.FileInfo, depth int) bool {
 func Interpreters(file string) (paths []string) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil // it can be executed and not read: only a binary works so
+		return nil // a file that can be executed and not read is a binary
 	}
 	defer f.Close()
 	head := make([]byte, maxFirstLine)
@@ -177,8 +177,8 @@ func Interpreters(file string) (paths []string) {
 	return paths
 }
 
-// InPath returns the path of the program that a program of the host finds under a name, or "". Unlike that of [Find],
-// it can lead to where commands write.
+// InPath returns the path of the program that a program of the host would find under a name, or "". Unlike the result
+// of [Find], it can lead to a place where commands write.
 func InPath(name string) string {
 	kept, _ := entries(os.Getenv("PATH"))
 	for _, dir := range kept {
@@ -189,8 +189,8 @@ func InPath(name string) string {
 	return ""
 }
 
-// isLinked reports whether a file that this user can write may have another name where commands write. Among too many
-// names it may.
+// isLinked reports whether a file that this user can write may have another name where commands write. If there are
+// too many names to compare, it reports true.
 func isLinked(file string, info fs.FileInfo) bool {
 	id, names := realpath.Identify(info)
 	if names < 2 || !modifiable(file, info) {

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holder names the process that holds a lease on a file, "" if it is not known, as of one in another container.
+// holder returns the name of the process that holds a lease on a file. It is "" if the process is not known, such as
+// one in another container.
 func holder(path string) string {
 	var st syscall.Stat_t
 	if syscall.Lstat(path, &st) != nil {

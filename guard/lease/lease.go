@@ -1,6 +1,6 @@
-// Package lease opens files that another program may hold a lease on, as file servers do for their clients. The
-// kernel has such a program give it up, for which it may take 45 seconds: an open that does not wait says EAGAIN
-// meanwhile.
+// Package lease opens files on which another program may hold a lease, as file servers do for their clients. The
+// kernel asks that program to release the lease, which may take 45 seconds. Until then, a non-blocking open fails
+// with EAGAIN.
 //
 // Its Go API is not stable.
 package lease
@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// maxWait is how long a program is given to give up its lease. A file server does so within milliseconds.
+// maxWait is how long Open waits for the other program. A file server releases a lease within milliseconds.
 const maxWait = time.Second
 
 // pause is the time between two tries, at first; it doubles.
 const pause = time.Millisecond
 
-// ErrHeld is the cause of an error that a lease is.
+// ErrHeld is the cause of an error that is due to a lease.
 var ErrHeld = errors.New("another program holds a lease on the file")
 
-// Open calls open, which must not wait for a lease, until it succeeds or fails otherwise, for [maxWait] at most. The
-// error then says which program holds the lease on the file at path.
+// Open calls open, which must not block on a lease, until it succeeds or fails for another reason, for at most
+// [maxWait]. The error then says which program holds the lease on the file at path.
 func Open[F any](path string, open func() (F, error)) (F, error) {
 	end := time.Time{}
 	for wait := pause; ; wait *= 2 {
@@ -40,7 +40,7 @@ func Open[F any](path string, open func() (F, error)) (F, error) {
 	}
 }
 
-// remedy says how the file becomes free.
+// remedy returns how the lease can be released.
 func remedy(path string) string {
 	if who := holder(path); who != "" {
 		return "end " + who + ", or close the file there"

@@ -15,7 +15,7 @@ import (
 // stopped.
 const lockWait = 2 * time.Second
 
-// lockRetry is how often a lock that is held is tried again.
+// lockRetry is the interval between attempts to take a lock.
 const lockRetry = 5 * time.Millisecond
 
 // NewLock returns the lock of a file at path, which is made when the lock is taken. A link there is refused, and a
@@ -47,8 +47,8 @@ func Hold(lock *flock.Flock, do func() error) error {
 	return errors.Join(do(), lock.Unlock())
 }
 
-// MakeDir makes a directory that only its owner can use, with those above it, or takes the rights of others from the
-// one that is there. On Windows it inherits the access list of the profile.
+// MakeDir makes a directory that only its owner can use, and its parents. If the directory exists, it removes the
+// rights of others. On Windows it inherits the access list of the profile.
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

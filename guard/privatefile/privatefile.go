@@ -21,27 +21,27 @@ import (
 // draftPrefix begins the names of drafts.
 const draftPrefix = ".new-"
 
-// draftAge is how old a draft is whose writer is dead: writing takes milliseconds.
-// A writer that was only held up for so long fails, and nothing else happens.
+// draftAge is the age from which a draft counts as abandoned: writing takes milliseconds. A writer that was delayed
+// for longer fails, without other effects.
 const draftAge = time.Minute
 
-// Replace puts text in the place of file, whatever is there, and makes it last
-// through a power failure as far as the file system can. On an error file is as it
-// was.
+// Replace replaces a file by text, whatever the file is, and makes the text durable as far as the file system can.
+// After an error the file is unchanged.
 func Replace(file string, text []byte) error {
 	if err := write(file, text, true, rename); err != nil {
 		return err
 	}
-	_ = SyncDir(filepath.Dir(file)) // the content is in place either way, and not every file system can
+	// The content is in place in any case, and some file systems cannot sync a directory.
+	_ = SyncDir(filepath.Dir(file))
 	return nil
 }
 
-// ReplaceQuickly is Replace for what means nothing after a power failure, such as
-// the record of a running process: it does not wait for the disk.
+// ReplaceQuickly is Replace for content that is meaningless after a power failure, such as the record of a running
+// process. It does not wait for the disk.
 func ReplaceQuickly(file string, text []byte) error { return write(file, text, false, rename) }
 
-// Create makes file with text. If something is already there, the error is
-// [fs.ErrExist] and nothing has changed. Of several callers at once one succeeds.
+// Create creates a file with text. If something has that name, the error is [fs.ErrExist] and nothing has changed. Of
+// concurrent callers one succeeds.
 func Create(file string, text []byte) error {
 	return write(file, text, true, func(draft, file string) error {
 		if err := os.Link(draft, file); err != nil {
@@ -64,7 +64,7 @@ func rename(from, to string) (err error) {
 	return err
 }
 
-// write makes a draft and puts it in its place; durable waits for the disk.
+// write writes a draft, and has place put it in place; durable waits for the disk.
 func write(file string, text []byte, durable bool, place func(draft, file string) error) (err error) {
 	dir := filepath.Dir(file)
 	_ = sweep(dir, time.Now())                    // what cannot be removed is found again
@@ -90,8 +90,7 @@ func write(file string, text []byte, durable bool, place func(draft, file string
 	return place(f.Name(), file)
 }
 
-// sweep takes away the drafts in dir that killed writers left there. An absent
-// directory holds none.
+// sweep removes the drafts in dir that killed writers have left. An absent directory has none.
 func sweep(dir string, now time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

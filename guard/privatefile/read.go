@@ -10,9 +10,8 @@ import (
 	"github.com/toolhost/toolhost/guard/lease"
 )
 
-// Read reads a file of at most the given number of bytes. What is not a regular file, such as a pipe
-// that has replaced it, is refused without a wait, and so are files of the kernel
-// that wait for data.
+// Read reads a file of at most the given number of bytes. It refuses anything but a regular file, such as a pipe that
+// has replaced the file, without waiting, and also files of the kernel that wait for data.
 func Read(file string, most int64) ([]byte, error) {
 	f, err := lease.Open(file, func() (*os.File, error) { return os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) })
 	if err != nil {

@@ -31,8 +31,8 @@ type Mark struct{ lock *flock.Flock }
 // sweepTime bounds how long a sweeper holds the mark of an owner that has just made the file and not locked it yet.
 const sweepTime = 100 * time.Millisecond
 
-// Own takes the mark at path, in a directory that exists. The error matches [ErrOwned] if another process has it, and
-// is another one if that cannot be known, as on a file system without locks.
+// Own takes the mark at path, in an existing directory. The error matches [ErrOwned] if another process has the mark.
+// Any other error means that the owner is not known, as on a file system without locks.
 func Own(path string) (*Mark, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
 	defer cancel()
@@ -51,7 +51,7 @@ func Own(path string) (*Mark, error) {
 
 var errRemoved = errors.New("its lock is removed each time that it is made")
 
-// TryOwn is [Own] without a wait. A sweeper may have removed the file that was locked: that lock is seen by no process.
+// TryOwn is [Own] without waiting. If a sweeper has removed the file, the lock is useless: no other process sees it.
 func TryOwn(path string) (*Mark, error) {
 	lock := privatefile.NewLock(path)
 	free, err := lock.TryLock()
@@ -69,7 +69,7 @@ func TryOwn(path string) (*Mark, error) {
 	return nil, errors.Join(fmt.Errorf("lock %s: %w", path, errRemoved), lock.Unlock())
 }
 
-// Close gives the mark up and leaves its file to the next sweeper.
+// Close releases the mark and leaves its file to the next sweeper.
 func (m *Mark) Close() error { return m.lock.Unlock() }
 
 // Release runs forget, which removes what belongs to the entry, and then removes the mark. If forget fails, the mark
@@ -78,9 +78,9 @@ func (m *Mark) Release(forget func() error) error {
 	if err := forget(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, m.Close())
 	}
-	if runtime.GOOS == "windows" { // which removes no open file
+	if runtime.GOOS == "windows" { // Windows removes no open file
 		err := m.lock.Unlock()
-		_ = os.Remove(m.lock.Path()) // an error: another process has opened it
+		_ = os.Remove(m.lock.Path()) // fails if another process has opened it
 		return err
 	}
 	err := os.Remove(m.lock.Path())
@@ -91,7 +91,7 @@ func (m *Mark) Release(forget func() error) error {
 }
 
 // Running reports whether a running process has the mark at path. Otherwise it releases the mark as [Mark.Release]
-// does. After an error that is not known, and the mark stays.
+// does. After an error the answer is not known, and the mark stays.
 func Running(path string, forget func() error) (bool, error) {
 	m, err := TryOwn(path)
 	switch {
@@ -103,9 +103,9 @@ func Running(path string, forget func() error) (bool, error) {
 	return false, m.Release(forget)
 }
 
-// Owned returns the names of the entries of a directory that running processes own, and releases the others: forget
-// removes what belongs to one. An entry NAME has a mark NAME.lock or a record NAME.json. The error says of which
-// entries the owner is not known.
+// Owned returns the names of the entries of a directory that running processes own, and releases all others: forget
+// removes what belongs to an entry. An entry NAME has a mark NAME.lock or a record NAME.json. The error names the
+// entries whose owner is not known.
 func Owned(dir string, forget func(name string) error) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

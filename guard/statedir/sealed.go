@@ -22,7 +22,7 @@ import (
 var ErrDamaged = errors.New("the file is damaged")
 
 // seal matches the end of a text that [Save] wrote: the last member of an object, or the last element of an array,
-// with the SHA-256 of what stands before it. A version that knows no seals skips it.
+// with the SHA-256 of the text before it. Versions that know no seals ignore it.
 var seal = regexp.MustCompile(`,?(?:\{"_sealed":"([0-9a-f]{64})"\}\]|"_sealed":"([0-9a-f]{64})"\})$`)
 
 // maxSeal is more than the length of a seal, in bytes.
@@ -49,9 +49,9 @@ func Save(file string, v any) error {
 	return privatefile.Replace(file, slices.Concat(body, []byte(member), end))
 }
 
-// Load reads into v a file of at most the given number of bytes that [Save] wrote. A file without a seal is of an
-// earlier version, and is read as it is. The error matches [fs.ErrNotExist] if there is none, and [ErrDamaged] if it
-// was changed.
+// Load decodes into v a file of at most the given number of bytes that [Save] wrote. A file without a seal was
+// written by an earlier version, and is accepted. The error matches [fs.ErrNotExist] if there is no file, and
+// [ErrDamaged] if it was changed.
 func Load(file string, most int64, v any) error {
 	text, err := privatefile.Read(file, most)
 	if err != nil {
@@ -78,8 +78,8 @@ const (
 	asideAge = 30 * 24 * time.Hour
 )
 
-// SetAside moves a damaged file to another name in its directory, for its user to look at, and returns that path. It
-// removes what was set aside there long ago.
+// SetAside renames a damaged file in its directory, so that its user can look at it, and returns the new path. It
+// also removes files that were set aside there long ago.
 func SetAside(file string) (aside string, err error) {
 	err = SweepDir(filepath.Dir(file), Limits{Age: asideAge}, func(e fs.DirEntry) Kind {
 		if strings.HasSuffix(e.Name(), asideSuffix) {

@@ -1,5 +1,5 @@
-// Package statedir has what the stores of the state directory share: they bound their directories by age, number and
-// size, and do so once in a while, whichever of several hosts is the first.
+// Package statedir contains the code that the stores of the state directory share. They limit their directories by
+// age, number and size, at intervals, and the first of several hosts does so for all.
 //
 // Its Go API is not stable.
 package statedir
@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// ErrUnsafe reports that something is not a directory of the user alone.
+// ErrUnsafe reports a path that is not a directory of the user alone.
 var ErrUnsafe = errors.New("the directory is not its owner's alone")
 
 // Check returns an error if a path is not a directory, or another user can list or write it. On Windows the access
@@ -37,20 +37,20 @@ func Check(dir string) error {
 	return nil
 }
 
-// Limits bound what [Sweep] leaves of a directory. Zero fields do not.
+// Limits are the limits of [Sweep]. A zero field is no limit.
 type Limits struct {
 	Age   time.Duration // since an entry was last changed
 	Files int
 	Bytes int64
 }
 
-// A Kind is what a store takes an entry of its directory for.
+// A Kind is the class of an entry of a directory.
 type Kind int
 
 // The kinds of entries.
 const (
 	Foreign    Kind = iota // not of the store: it stays, and does not count
-	Kept                   // it is removed if it is too old, or the newer ones reach the limits
+	Kept                   // it is removed if it is too old, or exceeds the limits after the newer ones
 	Latest                 // it stays, and counts as the newest
 	Unfinished             // its writer was killed: it is removed
 )
@@ -117,7 +117,7 @@ func RemoveTree(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// All takes every entry of a directory for one of the store.
+// All classes every entry of a directory as Kept.
 func All(fs.DirEntry) Kind { return Kept }
 
 // tidiedName is the file with the time of the last [NoteTidied].
