@@ -56,23 +56,6 @@ type stdioClient struct {
 	initialize, initialized []byte
 }
 
-// A stdioStream carries the messages to one far host.
-type stdioStream struct {
-	session *session
-	in      *io.PipeWriter
-	lines   chan []byte   // to be written to in, which blocks while the link is down; closed after the last one
-	ended   chan struct{} // closed after the far host has ended it and its requests are answered
-}
-
-// A waiting is a message that waits to be sent.
-type waiting struct {
-	line []byte
-	message
-	deadline time.Time
-	part     bool // of a line that is too long
-	more     bool // a part that is not the first
-}
-
 // A message is what a relay reads of a message.
 type message struct {
 	ID     json.RawMessage
@@ -243,39 +226,6 @@ func (c *stdioClient) sendOne(ctx context.Context, w waiting) {
 	}
 }
 
-// errBusy is the reason why a message was not sent.
-var errBusy = fmt.Errorf("an earlier message has not been sent for %s", LinkWait)
-
-// queue has a message written, unless the stream has ended or one before it is not written until the deadline.
-func (s *stdioStream) queue(w waiting) error {
-	timer := time.NewTimer(time.Until(w.deadline))
-	defer timer.Stop()
-	select {
-	case s.lines <- w.line:
-		return nil
-	case <-s.ended:
-		return errStreamEnded
-	case <-timer.C:
-		return errBusy
-	}
-}
-
-// write writes the lines of the stream until it has ended. It ends the input of the far host after the last line.
-func (s *stdioStream) write() {
-	for {
-		select {
-		case line, more := <-s.lines:
-			if !more {
-				s.in.Close()
-				return
-			}
-			_, _ = s.in.Write(line) // fails when the stream ends, which answers its requests
-		case <-s.ended:
-			return
-		}
-	}
-}
-
 // follow makes the stream one of a session. A legacy session is greeted again for a new far host.
 func (c *stdioClient) follow(ctx context.Context, s *session, greets bool) {
 	was := c.stream
@@ -313,53 +263,6 @@ func (c *stdioClient) greet() {
 	c.mu.Unlock()
 	for _, line := range [][]byte{c.initialize, c.initialized} {
 		_ = c.stream.queue(waiting{line: line, deadline: time.Now().Add(LinkWait)}) // if it fails, so does what follows
-	}
-}
-
-// open begins a stream.
-func (c *stdioClient) open(ctx context.Context, s *session) *stdioStream {
-	body, in := io.Pipe()
-	stream := &stdioStream{session: s, in: in, lines: make(chan []byte), ended: make(chan struct{})}
-	go stream.write()
-	stop := context.AfterFunc(ctx, func() { in.CloseWithError(context.Cause(ctx)) })
-	go func() {
-		defer close(stream.ended)
-		defer stop()
-		err := c.receive(ctx, s, body)
-		body.CloseWithError(io.ErrClosedPipe)
-		c.mu.Lock()
-		lost := c.pending
-		c.pending, c.hidden = map[string]bool{}, map[string]bool{}
-		c.mu.Unlock()
-		for id := range lost {
-			c.fail(message{ID: json.RawMessage(id), Method: "?"}, codeInternal, &Unknown{s.lost(err)})
-		}
-	}()
-	return stream
-}
-
-// errStreamEnded is the reason when a far host ends a stream in order.
-var errStreamEnded = errors.New("the far host has ended")
-
-// receive passes what the far host sends to the client.
-func (c *stdioClient) receive(ctx context.Context, s *session, body io.ReadCloser) error {
-	response, err := s.post(context.WithoutCancel(ctx), StdioPath, body)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	r := bufio.NewReaderSize(response.Body, maxPacket)
-	for {
-		line, err := readMessage(r)
-		if err == nil {
-			err = c.deliver(line)
-		}
-		if errors.Is(err, io.EOF) {
-			return errStreamEnded
-		}
-		if err != nil {
-			return err
-		}
 	}
 }
 
