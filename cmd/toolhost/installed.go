@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // entryLimit is how long an entry may take to answer after it was written.
@@ -89,4 +90,79 @@ func keptTools(client clients.Client) string {
 		return "tools that " + client.Title + " has of its own do not obey these rules"
 	}
 	return fmt.Sprintf("%s has tools of its own, which can still read .env: %s", client.Title, strings.Join(ways, ", "))
+}
+
+// printReport prints what was done.
+func printReport(w io.Writer, client clients.Client, r clients.Request, report clients.Report) error {
+	if report.Action == clients.Unchanged {
+		_, err := fmt.Fprintf(w, "%s: nothing to do in %s\n", client.Title, sanitized(report.File))
+		return err
+	}
+	would := ""
+	if r.DryRun {
+		would = "would be "
+	}
+	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from",
+		clients.Updated: "in"}[report.Action]
+	what, done := r.Server.Name, string(report.Action)
+	if report.Replaced {
+		what, done = "its own tools", map[clients.Action]string{clients.Updated: "switched off",
+			clients.Removed: "switched on again"}[report.Action]
+		preposition = "in"
+	}
+	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, what, would, done, preposition, sanitized(report.File),
+		mcpserver.Sanitize(report.Diff))
+	if report.Ran != nil {
+		fmt.Fprintf(w, "by:     %s\n", sanitized(strings.Join(report.Ran, " ")))
+	}
+	if report.Backup != "" {
+		fmt.Fprintf(w, "backup: %s\n", sanitized(report.Backup))
+	}
+	if r.DryRun {
+		return nil
+	}
+	next := client.Next
+	if report.Action == clients.Removed {
+		next = "restart " + client.Title + " if it runs"
+	}
+	_, err := fmt.Fprintf(w, "next:   %s\n", next)
+	return err
+}
+
+// advise prints what the user should know of the entry.
+func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Request) (err error) {
+	say := func(format string, args ...any) {
+		if err == nil {
+			_, err = fmt.Fprintf(w, format, args...)
+		}
+	}
+	switch {
+	case r.Server.Token != "":
+		say("note:   the token stands in the file in clear\n")
+	case r.Server.URL != "":
+		say("        and start it with the token: export %s=\"$(cat %s)\"\n", clients.TokenVariable,
+			shellQuote(filepath.Join(filepath.Dir(r.Backups.Dir), "token")))
+	}
+	if strings.Contains(filepath.ToSlash(r.Server.Command), "/_npx/") {
+		say("note:   %s lies in npm's cache, which npm may empty: install the package first, then repeat this command\n", sanitized(r.Server.Command))
+	}
+	if f.project && r.Server.Command != "" {
+		say("note:   the file names paths of this machine: think before you commit it\n")
+	}
+	for i, arg := range r.Server.Args {
+		if i > 0 && r.Server.Args[i-1] == "--root" && within(r.Server.Command, arg) {
+			say("note:   %s lies in the root %s, where an agent could replace it\n", sanitized(r.Server.Command),
+				sanitized(arg))
+		}
+	}
+	if !f.replace && !f.dryRun {
+		say("keeps:  %s\n", keptTools(client))
+	}
+	return err
+}
+
+// within reports whether a path lies in a directory.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
