@@ -127,7 +127,7 @@ func (s *status) statement(stmt *syntax.Stmt) {
 	switch {
 	case stmt.Background: // the exit code is always 0
 	case stmt.Negated:
-		s.answer("!", "the command behind it succeeded")
+		s.answer("!", "the command after it succeeded")
 	default:
 		s.command(stmt.Cmd)
 	}

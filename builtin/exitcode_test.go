@@ -43,7 +43,7 @@ func TestExplain(t *testing.T) {
 		{"export n=$(grep -c x f); false", "", 1, ""},
 		{`bash -c "grep x f"`, "", 1, nothing},
 		{`bash -c "make"`, "", 1, ""},
-		{"! grep -q x f", "", 1, "Exit code 1 of ! means: the command behind it succeeded."},
+		{"! grep -q x f", "", 1, "Exit code 1 of ! means: the command after it succeeded."},
 		{"/usr/bin/diff a b", "", 1, "Exit code 1 of diff means: the files differ."},
 		{"[ -e f ]", "", 1, "Exit code 1 of [ means: the condition is false."},
 		{"[[ a == b ]]", "", 1, "Exit code 1 of [[ means: the condition is false."},

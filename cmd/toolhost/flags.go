@@ -112,7 +112,7 @@ func (f *hostFlags) addState(flags *pflag.FlagSet) {
 // addStructured adds the flag of structured results, which only clients of MCP get.
 func (f *hostFlags) addStructured(flags *pflag.FlagSet) {
 	flags.StringVar(&f.structured, "structured", "auto",
-		"who gets structuredContent beside the text: `auto`, always or never; auto leaves out clients that would show it to a model in place of the text")
+		"who gets structuredContent with the text: `auto`, always or never; auto leaves out clients that would show it to a model in place of the text")
 	flags.StringVar(&f.toolSearch, "tool-search", "auto",
 		"whether models find the tools of other servers with ToolSearch in place of listing them: on, off or `auto`; auto is on when they are long")
 }

@@ -68,7 +68,7 @@ func (e *NotFoundError) Error() string {
 	if e.Reason != "" {
 		b.WriteString("; " + e.Reason)
 	}
-	b.WriteString(" (- your old_string, + the file; in lines that differ · is a space at an end or beside another one, ⇥ a tab, ␍ a carriage return")
+	b.WriteString(" (- your old_string, + the file; in lines that differ · is a space at an end or next to another one, ⇥ a tab, ␍ a carriage return")
 	if code := charCode.FindStringSubmatch(e.Region); code != nil {
 		fmt.Fprintf(&b, `, %s the character \u%s`, code[0], strings.ToLower(code[1]))
 	}
