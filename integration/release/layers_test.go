@@ -77,6 +77,7 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 var guardMayImport = map[string][]string{
 	"guard":                   {"guard/internal/command", "guard/internal/realpath", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/proxy", "guard/internal/rules", "guard/hostprogram", "guard/privatedir", "guard/sandbox", "guard/settings", "guard/settle", "guard/sshagent"},
 	"guard/alias":             {},
+	"guard/changes":           {},
 	"guard/credential":        {"guard/hostprogram"},
 	"guard/hook":              {"guard/alias", "guard/hostprogram", "guard/settings"},
 	"guard/hostpreset":        {},
@@ -93,7 +94,7 @@ var guardMayImport = map[string][]string{
 	"guard/settle":            {"guard/internal/pathname", "guard/internal/realpath", "guard/privatefile", "guard/statedir"},
 	"guard/statedir":          {"guard/privatefile"},
 	"guard/privatedir":        {"guard/privatefile", "guard/statedir"},
-	"guard/sandbox":           {"guard/hostprogram", "guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/proxy", "guard/privatefile", "guard/settle", "guard/sshagent", "guard/statedir"},
+	"guard/sandbox":           {"guard/changes", "guard/hostprogram", "guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/proxy", "guard/privatefile", "guard/settle", "guard/sshagent", "guard/statedir"},
 	"guard/settings":          {"guard/credential", "guard/internal/realpath", "guard/internal/pathname", "guard/lease", "guard/privatefile", "guard/sshagent"},
 	"guard/sshagent":          {},
 }
