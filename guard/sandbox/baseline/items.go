@@ -172,15 +172,14 @@ func (c *collector) repo(dir string, watch *watcher) {
 func (t *tree) hookFiles(dir string, st stamp, watch *watcher) []string {
 	n := t.hooks[dir]
 	if n == nil || n.stamp.Ino != st.Ino {
+		watch.drop(n)
 		n = &node{path: dir, place: hooksDir, repo: true, dirty: true}
 		t.hooks[dir] = n
 	}
-	if n.watched && !n.dirty && n.lost == watch.lostEvents() {
+	if n.watched.Watch() != 0 && !n.dirty && n.lost == watch.lostEvents() {
 		return n.files
 	}
-	if !n.watched {
-		n.watched = watch.add(n)
-	}
+	watch.add(n)
 	n.stamp, n.dirty, n.lost, n.files = st, false, watch.lostEvents(), nil
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

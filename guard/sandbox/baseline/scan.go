@@ -3,12 +3,14 @@ package baseline
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/guard/changes"
 	"github.com/toolhost/toolhost/guard/settle"
 )
 
@@ -53,14 +55,14 @@ type node struct {
 	place   place
 	stamp   stamp
 	racy    bool
-	dirty   bool     // an event told of a change
+	dirty   bool     // an event told of a change, or that its path is another directory
 	lost    uint64   // how often events had been lost when it was listed
 	marks   []string // entries whose name may begin a protected one, and states of git's operations
 	kids    []*node  // the directories in it that are examined
 	files   []string // of hooks, in a directory of them
 	lead    bool     // a file or link named .git is in it
 	repo    bool     // git may take it for a repository
-	watched bool
+	watched changes.Dir
 }
 
 // Names of gitrepository-layout(5).
@@ -77,13 +79,14 @@ const (
 func (t *tree) scan(watch *watcher) (repos, leads []string) {
 	if st, err := statOf(t.dir); t.top == nil || err == nil &&
 		(st.Ino != t.top.stamp.Ino || st.Dev != t.top.stamp.Dev) {
+		watch.drop(t.top)
 		t.top = &node{path: t.dir, place: topPlace(t.dir)}
 	}
 	t.marks = t.marks[:0]
 	t.queue = append(t.queue[:0], t.top)
 	for i := 0; i < len(t.queue); i++ {
 		n := t.queue[i]
-		if !n.watched || n.dirty || n.lost != watch.lostEvents() {
+		if n.watched.Watch() == 0 || n.dirty || n.lost != watch.lostEvents() {
 			if !t.look(n, watch) {
 				continue
 			}
@@ -114,34 +117,34 @@ func topPlace(dir string) place {
 
 // look examines a directory, and reports whether it exists.
 func (t *tree) look(n *node, watch *watcher) bool {
-	if !n.watched {
-		n.watched = watch.add(n) // before it is listed: later changes are reported
-	}
 	lost := watch.lostEvents()
+	if n.watched.Watch() == 0 || n.dirty || n.lost != lost {
+		watch.add(n) // before it is listed: later changes are reported
+	}
 	st, err := statOf(n.path)
 	if errors.Is(err, fs.ErrPermission) {
 		st, err = t.openAbove(n.path)
 	}
 	if err != nil || !st.Mode.IsDir() {
-		n.watched = false
+		watch.drop(n)
+		n.stamp, n.kids = stamp{}, nil
 		return false
 	}
-	if n.stamp.Ino != 0 && n.stamp.Ino != st.Ino {
-		n.watched, n.kids = watch.add(n), nil // another directory
+	if n.stamp.Ino != 0 && n.stamp.Ino != st.Ino { // another directory
+		watch.add(n)
+		watch.drop(n.kids...)
+		n.kids = nil
 	}
 	if st != n.stamp || n.racy || n.dirty || n.lost != lost {
 		st = t.open(n.path, st)
 		n.stamp, n.racy, n.dirty, n.lost = st, st.racy(), false, lost
-		repo := n.repo
-		if n.list(); n.repo != repo {
-			n.watched = watch.add(n)
-		}
+		watch.drop(n.list()...)
 	}
 	return true
 }
 
-// list reads a directory.
-func (n *node) list() {
+// list reads a directory. It returns what was known of the directories in it that are gone.
+func (n *node) list() (gone []*node) {
 	entries, _ := os.ReadDir(n.path) // what cannot be listed cannot be entered by a command either
 	known := make(map[string]*node, len(n.kids))
 	for _, kid := range n.kids {
@@ -174,13 +177,10 @@ func (n *node) list() {
 		if kid == nil {
 			kid = &node{path: filepath.Join(n.path, e.Name()), place: at}
 		}
+		delete(known, e.Name())
 		n.kids = append(n.kids, kid)
 	}
-}
-
-// forget drops what is known of a directory in n: another may have replaced it.
-func (n *node) forget(name string) {
-	n.kids = slices.DeleteFunc(n.kids, func(kid *node) bool { return filepath.Base(kid.path) == name })
+	return slices.Collect(maps.Values(known))
 }
 
 // openAbove is [tree.open] for the directories above a path, and returns its stamp.
