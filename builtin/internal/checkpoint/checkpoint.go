@@ -1,7 +1,7 @@
 // Package checkpoint determines which files below a root change while a command runs, and keeps their old content.
 //
 // A [Tracker] reads every file of its root once, in the background: the base. From then on the system announces
-// changes ([walk.Queue]), so a command that changes k files costs O(k). Directories for which there is no watch left
+// changes ([changes.Feed]), so a command that changes k files costs O(k). Directories for which there is no watch left
 // are listed again for each command. A command that begins before the base is complete is covered where it had been
 // read.
 //
@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/guard/changes"
 )
 
 // Bounds of Config.
@@ -78,9 +79,9 @@ type Tracker struct {
 	read   atomic.Int64  // files of the base so far
 
 	mu      mutex
-	until   time.Time   // when the comparison under way must end
-	late    bool        // it did not end in time
-	queue   *walk.Queue // nil: the system announces no changes
+	until   time.Time     // when the comparison under way must end
+	late    bool          // it did not end in time
+	feed    *changes.Feed // nil: the system announces no changes
 	files   reader
 	top     *dir
 	count   int    // of files
@@ -150,15 +151,12 @@ func New(cfg Config) (*Tracker, error) {
 	if t.saved, err = newBaseLog(filepath.Join(cfg.Dir, baseName), store.packs); err != nil {
 		return nil, errors.Join(err, root.Close(), store.close())
 	}
-	if t.queue, err = walk.OpenQueue(); err != nil || !root.Local() {
-		t.closeQueue()
+	if root.Local() {
+		t.feed, _ = changes.Open(maxWatches)
 	}
 	t.pending = []*dir{t.top}
 	var ctx context.Context
 	ctx, t.stop = context.WithCancel(context.Background())
-	if q := t.queue; q != nil {
-		t.work.Go(func() { q.Wait(func() { t.drain(q) }) })
-	}
 	t.work.Go(func() { t.readBase(ctx) })
 	return t, nil
 }
@@ -192,26 +190,16 @@ func orDefault[T int | int64 | time.Duration](value, def T) T {
 	return value
 }
 
-func (t *Tracker) closeQueue() {
-	if t.queue != nil {
-		t.queue.Close()
-		t.queue = nil
-	}
-}
-
 // Close ends the tracking and releases the copies. Open reports can no longer be read.
 func (t *Tracker) Close() error {
 	t.stop()
-	t.mu.Lock()
-	t.closeQueue()
-	t.mu.Unlock()
 	t.work.Wait()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err == nil {
 		t.err = errors.New("the history of commands is closed")
 	}
-	return errors.Join(t.files.root.Close(), t.files.contents.close(), t.saved.close(),
+	return errors.Join(t.feed.Close(), t.files.root.Close(), t.files.contents.close(), t.saved.close(),
 		os.Remove(filepath.Join(t.cfg.Dir, baseName)))
 }
 

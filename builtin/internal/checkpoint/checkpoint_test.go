@@ -527,7 +527,7 @@ func TestUnwatched(t *testing.T) {
 	tr := start(t, Config{Root: root})
 	tr.mu.Lock()
 	d := tr.top.entries["d"].sub
-	tr.queue.Remove(d.watch)
+	tr.feed.Unwatch(&d.watched)
 	tr.unwatched[d] = true
 	tr.mu.Unlock()
 	m := tr.Begin(t.Context())
@@ -541,14 +541,23 @@ func TestUnwatched(t *testing.T) {
 
 func sumOf(content string) Sum { return Sum(sha256.Sum256([]byte(content))) }
 
+// unwatch makes a tracker that of a system which announces nothing.
+func unwatch(t *testing.T, tr *Tracker) {
+	t.Helper()
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if err := tr.feed.Close(); err != nil {
+		t.Error(err)
+	}
+	tr.feed = nil
+}
+
 // TestWithoutWatches: where the system announces nothing, everything is compared.
 func TestWithoutWatches(t *testing.T) {
 	root := newRoot(t)
 	sh(t, root, "echo a >f; mkdir d; echo a >d/g")
 	tr := start(t, Config{Root: root})
-	tr.mu.Lock()
-	tr.closeQueue()
-	tr.mu.Unlock()
+	unwatch(t, tr)
 	m := tr.Begin(t.Context())
 	sh(t, root, "echo b >d/g; mkdir e; echo b >e/h; rm f")
 	r := m.End()
@@ -659,9 +668,7 @@ func TestOverflow(t *testing.T) {
 	tr := start(t, Config{Root: root})
 	m := tr.Begin(t.Context())
 	sh(t, root, "echo b >d/g; rm f")
-	tr.drain(tr.queue)
-	tr.events.take() // lost
-	tr.events.again()
+	tr.feed.Lose()
 	r := m.End()
 	defer r.Close()
 	if got, want := summary(t, r), "changed d/g \"a\\n\"\ndeleted f \"a\\n\"\n"; got != want {

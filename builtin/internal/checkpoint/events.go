@@ -6,13 +6,12 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/guard/changes"
 )
 
 // events holds the events since the last comparison, and the commands that run.
 type events struct {
 	mu       sync.Mutex
-	watched  map[int32]*dir           // of each watch
 	dirty    map[*dir]map[string]bool // names to look at
 	overflow bool                     // anything may have changed
 	marks    []*Mark
@@ -22,7 +21,7 @@ type events struct {
 }
 
 func newEvents() events {
-	return events{watched: map[int32]*dir{}, dirty: map[*dir]map[string]bool{}, ignored: map[string]bool{},
+	return events{dirty: map[*dir]map[string]bool{}, ignored: map[string]bool{},
 		touched: map[string]bool{}}
 }
 
@@ -85,13 +84,6 @@ func (e *events) again() {
 	e.overflow = true
 }
 
-// watch notes that a directory has a watch.
-func (e *events) watch(id int32, d *dir) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.watched[id], d.watch, d.replaced = d, id, false
-}
-
 // isReplaced reports, once, whether the watch of a directory has ended.
 func (e *events) isReplaced(d *dir) bool {
 	e.mu.Lock()
@@ -101,23 +93,12 @@ func (e *events) isReplaced(d *dir) bool {
 	return was
 }
 
-// watching is how many directories are watched.
-func (e *events) watching() int {
+// forget records that a directory no longer exists.
+func (e *events) forget(d *dir) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.watched)
-}
-
-// forget records that a directory no longer exists. It returns its watch, unless another directory has it too.
-func (e *events) forget(d *dir) (id int32, watched bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if watched = d.watch != 0 && e.watched[d.watch] == d; watched {
-		delete(e.watched, d.watch)
-	}
 	delete(e.dirty, d)
 	d.gone = true
-	return d.watch, watched
 }
 
 // ignoredFile counts a file in a new ignored directory.
@@ -159,25 +140,23 @@ func (e *events) takeTouched() map[string]bool {
 // it changes.
 const maxIgnoredNames = 100_000
 
-// drain reads the pending events.
-func (t *Tracker) drain(q *walk.Queue) {
+// drain takes in what has changed.
+func (t *Tracker) drain() {
 	e := &t.events
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := q.Drain(func(ev walk.Event) {
-		d := e.watched[ev.Watch]
+	lost := t.feed.Read(func(owner any, ev changes.Event) {
+		d := owner.(*dir)
 		switch {
-		case ev.Kind == walk.Overflow:
-			e.overflow = true
-		case d == nil:
-		case ev.Kind == walk.Self || ev.Entry == "":
-			d.replaced = d.replaced || ev.Kind == walk.Self && ev.Watch == d.watch
+		case d.gone:
+		case ev.Kind == changes.Self || ev.Entry == "":
+			d.replaced = d.replaced || ev.Kind == changes.Self
 			if d.up != nil && !d.up.ignored {
 				e.touch(d.up, path.Base(d.rel))
 			}
 		case !d.ignored:
 			e.touch(d, ev.Entry)
-		case ev.Kind == walk.Name && ev.Dir:
+		case ev.Kind == changes.Name && ev.Dir:
 			e.touch(d, ev.Entry) // to be watched
 		default:
 			if len(e.marks) > 0 && len(e.ignored) < maxIgnoredNames {
@@ -188,7 +167,5 @@ func (t *Tracker) drain(q *walk.Queue) {
 			}
 		}
 	})
-	if err != nil {
-		e.overflow = true
-	}
+	e.overflow = e.overflow || lost
 }

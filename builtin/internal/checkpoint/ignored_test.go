@@ -47,9 +47,7 @@ func TestIgnoredLater(t *testing.T) {
 			sh(t, root, "umask 022; "+tt.before)
 			tr := start(t, Config{Root: root})
 			if i%4 == 0 { // also where the system announces nothing
-				tr.mu.Lock()
-				tr.closeQueue()
-				tr.mu.Unlock()
+				unwatch(t, tr)
 			}
 			before := snapshot(t, root)
 			first := reported(t, tr, root, tt.first)
@@ -79,9 +77,7 @@ func TestNoLongerIgnored(t *testing.T) {
 		sh(t, root, "git init -q; printf 'd\nbig\n' >.gitignore; mkdir -p d/e; echo 1 >d/e/f; seq 180000 >big")
 		tr := start(t, Config{Root: root})
 		if !watched {
-			tr.mu.Lock()
-			tr.closeQueue()
-			tr.mu.Unlock()
+			unwatch(t, tr)
 		}
 		if got, want := summary(t, reported(t, tr, root, "rm .gitignore")), "deleted .gitignore \"d\\nbig\\n\"\n"; got != want {
 			t.Errorf("watched %v: got %s want %s", watched, got, want)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/guard/changes"
 )
 
 // dir is a directory of the base.
@@ -21,8 +22,8 @@ type dir struct {
 	up      *dir
 	chain   *ignore.Chain // the rules for its entries
 	ignored bool
-	first   scan  // what its first listing is for
-	watch   int32 // 0: none
+	first   scan // what its first listing is for
+	watched changes.Dir
 	gone    bool
 	repo    repo
 	// replaced says that the watch has ended. The path may be a new directory that got the inode of the old one.
@@ -143,18 +144,15 @@ func (t *Tracker) list(d *dir) (subs []*dir) {
 
 // watch adds a watch on a directory. One that cannot be watched is listed again for each command.
 func (t *Tracker) watch(d *dir, fd int) {
-	n := t.events.watching()
-	if t.queue == nil || d.ignored && n >= maxIgnoredWatches { // its changes are not counted
+	if t.feed == nil || d.ignored && t.feed.Watching() >= maxIgnoredWatches { // its changes are not counted
 		return
 	}
-	if d.watch != 0 || n < maxWatches {
-		if id, err := t.queue.Add(fd); err == nil {
-			t.events.watch(id, d)
-			delete(t.unwatched, d)
-			return
-		}
+	if t.feed.Watch(&d.watched, d, fd) {
+		_ = t.events.isReplaced(d)
+		delete(t.unwatched, d)
+	} else {
+		t.unwatched[d] = true
 	}
-	t.unwatched[d] = true
 }
 
 // maxWatches is how many directories of one root are watched; ignored ones are watched only below maxIgnoredWatches.
@@ -193,15 +191,13 @@ func (t *Tracker) compare(atMost time.Duration) bool {
 
 // compareRounds is compare until nothing is left to look at.
 func (t *Tracker) compareRounds() {
-	if t.queue != nil {
-		t.drain(t.queue)
-		t.listUnwatched()
-	}
+	t.drain()
+	t.listUnwatched()
 	for range maxRounds {
 		dirty, overflow := t.events.take()
-		if t.queue == nil || overflow {
+		if t.feed == nil || overflow {
 			t.listKnown(t.top)
-			if t.queue == nil {
+			if t.feed == nil {
 				return
 			}
 			continue
@@ -214,9 +210,7 @@ func (t *Tracker) compareRounds() {
 			t.linked = false
 			t.listKnown(t.top)
 		}
-		if t.queue != nil {
-			t.drain(t.queue)
-		}
+		t.drain()
 	}
 }
 
@@ -431,9 +425,8 @@ func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 		for _, below := range slices.Collect(maps.Keys(e.sub.entries)) {
 			t.remove(e.sub, below, State{}, told)
 		}
-		if id, watched := t.events.forget(e.sub); watched && t.queue != nil {
-			t.queue.Remove(id)
-		}
+		t.feed.Unwatch(&e.sub.watched)
+		t.events.forget(e.sub)
 		delete(t.unwatched, e.sub)
 	} else {
 		t.count--
@@ -463,7 +456,7 @@ func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 func (t *Tracker) fail(err error) {
 	t.err = err
 	t.pending, t.top.entries = nil, nil
-	t.closeQueue()
+	_ = t.feed.Close()
 	t.files.contents.reset()
 }
 
