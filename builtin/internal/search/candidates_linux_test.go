@@ -79,8 +79,12 @@ func TestCandidatesUpdate(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		write(name, "old\n")
 	}
+	k := e.cache.start(root, nil).tree
 	for range maxRecent + 1 {
 		write("dir1/new.txt", "old\n")
+		k.mu.Lock()
+		k.feed.Read(k.event) // else all of them are one change
+		k.mu.Unlock()
 	}
 	if kept, _ := look(0); kept {
 		t.Error("kept after more changes than are remembered")

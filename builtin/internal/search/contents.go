@@ -131,7 +131,7 @@ func (c *contents) covers(k *fileState) bool {
 }
 
 // sure reports whether events announce all changes of a file.
-func (k *fileState) sure(e *dirent) bool { return e.node.watch.Load() != 0 && k.stamp.Links <= 1 }
+func (k *fileState) sure(e *dirent) bool { return e.node.watched.Watch() != 0 && k.stamp.Links <= 1 }
 
 // racy reports whether the file may have changed after it was examined without
 // a change of its times.

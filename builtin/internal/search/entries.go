@@ -9,15 +9,15 @@ import (
 
 // read lists a directory. If the directory can be watched, the watch starts before its entries are read.
 func (t *tree) read(root *walk.Root, n *node, buf *walk.Buffer) {
-	watch, id := n.watch.Load(), n.id
+	watch, id := n.watched.Watch(), n.id
 	listed := t.enumerate(root, n, buf)
 	moved := n.id != id
 	first := !n.listed
-	fresh := first || moved || n.watch.Load() == 0
+	fresh := first || moved || n.watched.Watch() == 0
 	if first {
 		n.entries = t.add(n, listed)
 	} else {
-		n.entries = t.merge(n, listed, moved, n.watch.Load() != watch)
+		n.entries = t.merge(n, listed, moved, n.watched.Watch() != watch)
 	}
 	slices.SortFunc(n.entries, func(a, b *dirent) int { return strings.Compare(a.name, b.name) })
 	n.listed = true
@@ -25,34 +25,35 @@ func (t *tree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 		t.findLinks(root, n, first)
 	}
 	t.readRules(root, n, first)
-	t.watches.listed(n)
 }
 
 // enumerate watches a directory and returns its entries.
 func (t *tree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) []walk.Entry {
 	buf.Opened = func(fd int) {
 		n.id, n.local = buf.ID, buf.Local
-		if !t.local || !n.local {
-			fd = -1
-		}
-		if t.watches.add(n, fd) != nil {
-			t.shared.Lock()
-			defer t.shared.Unlock()
-			t.log.add(nil)
+		if t.local && n.local {
+			t.feed.Watch(&n.watched, n, fd)
+		} else {
+			t.feed.Unwatch(&n.watched)
 		}
 	}
 	listed, err := root.List(strings.TrimSuffix(n.rel, "/"), buf)
 	buf.Opened = nil
 	before := n.err
 	if n.err = nil; err != nil { // then the directory is not watched, and each query examines it
-		t.watches.end(n)
+		t.feed.Unwatch(&n.watched)
 		if !walk.IsGone(err) {
 			n.err = err
 		}
 	}
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	if n.watched.Watch() == 0 {
+		t.unwatched[n] = true
+	} else {
+		delete(t.unwatched, n)
+	}
 	if (before == nil) != (n.err == nil) { // a result reports the error, so it changes even when no name has changed
-		t.shared.Lock()
-		defer t.shared.Unlock()
 		t.namesChanged(n)
 	}
 	return listed

@@ -14,8 +14,15 @@ import (
 // the call is known after it. It needs mu. It reports false when the tree is
 // unusable, or ctx has ended.
 func (t *tree) sync(ctx context.Context, root *walk.Root, workers int) bool {
-	if t.dead.Load() || root.ID() != t.id || t.watches.queue.Drain(t.event) != nil || t.dead.Load() {
+	if t.dead.Load() || root.ID() != t.id {
 		t.dead.Store(true)
+		return false
+	}
+	if t.feed.Read(t.event) {
+		t.invalidate(t.top)
+		t.log.add(nil)
+	}
+	if t.dead.Load() {
 		return false
 	}
 	if t.linked || t.mounts.Changed() {
@@ -30,8 +37,8 @@ func (t *tree) sync(ctx context.Context, root *walk.Root, workers int) bool {
 			t.rechain(n)
 		}
 	}
-	nodes := slices.AppendSeq(make([]*node, 0, len(t.dirtyNodes)+len(t.watches.unwatched)), maps.Keys(t.dirtyNodes))
-	for n := range t.watches.unwatched {
+	nodes := slices.AppendSeq(make([]*node, 0, len(t.dirtyNodes)+len(t.unwatched)), maps.Keys(t.dirtyNodes))
+	for n := range t.unwatched {
 		if !t.dirtyNodes[n] {
 			nodes = append(nodes, n)
 		}
@@ -149,7 +156,7 @@ func (t *tree) applyPending() {
 
 // refresh looks at a directory: at all of it, or at the entries that have changed.
 func (t *tree) refresh(root *walk.Root, n *node, buf *walk.Buffer) {
-	if !n.listed || n.dirty || n.watch.Load() == 0 || len(n.changed) > manyNames || !t.refreshEntries(root, n) {
+	if !n.listed || n.dirty || n.watched.Watch() == 0 || len(n.changed) > manyNames || !t.refreshEntries(root, n) {
 		t.read(root, n, buf)
 	}
 	n.changed, n.dirty = nil, false

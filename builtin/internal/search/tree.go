@@ -1,6 +1,7 @@
 package search
 
 import (
+	"errors"
 	"path"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/guard/changes"
 )
 
 // tree is what is kept between queries of the files below one root. A directory is
@@ -38,13 +40,14 @@ type tree struct {
 	gen       uint64 // changes when names, or what is ignored, do
 	log       changeLog
 	snapshots []*snapshot // most recently used first
-	watches   watches
+	feed      *changes.Feed
 	contents  contents
 
 	// shared guards the fields below while workers list directories, for which mu is held.
 	shared     sync.Mutex
 	dirtyNodes map[*node]bool // listed, and changed since
 	polled     map[*node]bool // their ignore files can change without an event
+	unwatched  map[*node]bool // listed directories for which no event announces changes
 	dropped    []*node
 	ruled      []*node // whose ignore files have changed
 	files      int
@@ -63,7 +66,7 @@ type node struct {
 	local   bool
 	id      walk.ID
 	err     error
-	watch   atomic.Int32    // 0: none
+	watched changes.Dir
 	changed map[string]bool // entries to look at again
 	dirty   bool            // all entries must be read again
 	gone    bool            // no longer part of the tree
@@ -101,25 +104,24 @@ func newTree(e *Engine, path string) (*tree, error) {
 		path: path, base: strings.TrimSuffix(path, separator) + separator, engine: e,
 		room: ignore.NewBudget(maxIgnoreBytes), top: &node{},
 		contents: newContents(e.config.MaxMemory < 0), dirtyNodes: map[*node]bool{}, polled: map[*node]bool{},
+		unwatched: map[*node]bool{},
 	}
-	queue, err := walk.OpenQueue()
-	if err != nil {
+	var err error
+	if t.feed, err = changes.Open(e.config.MaxWatches); err != nil {
 		return nil, err
 	}
 	if t.mounts, err = walk.OpenMounts(path); err != nil {
-		queue.Close()
-		return nil, err
+		return nil, errors.Join(err, t.feed.Close())
 	}
-	t.watches = newWatches(queue, e.config.MaxWatches)
 	return t, nil
 }
 
 // close releases watches and descriptors. It must not be called twice.
 func (t *tree) close() {
 	t.dead.Store(true)
-	t.watches.queue.Close() // waits for drainIdle, which may wait for mu
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	_ = t.feed.Close()
 	t.mounts.Close()
 	t.forget(t.top)
 	t.snapshots = nil
@@ -134,14 +136,12 @@ func findEntry(entries []*dirent, name string) (int, bool) {
 }
 
 // event marks what an event announces.
-func (t *tree) event(ev walk.Event) {
+func (t *tree) event(owner any, ev changes.Event) {
 	var only *dirent
-	n := t.watches.nodes[ev.Watch]
+	n := owner.(*node)
 	switch {
-	case ev.Kind == walk.Overflow:
-		t.invalidate(t.top)
-	case n == nil: // no longer watched
-	case ev.Kind == walk.Self:
+	case n.gone:
+	case ev.Kind == changes.Self:
 		t.unlist(n)
 	case ev.Entry == "": // the directory's own metadata, such as its permissions
 		t.invalidate(n)
@@ -184,14 +184,14 @@ func (c *changeLog) after(count uint64) ([]*dirent, bool) {
 
 // touch marks an entry, and returns it if it is a file of which only the content or
 // the metadata has changed.
-func (t *tree) touch(n *node, ev walk.Event) *dirent {
+func (t *tree) touch(n *node, ev changes.Event) *dirent {
 	i, ok := n.find(ev.Entry)
 	if ok {
 		e := n.entries[i]
 		e.version.Add(1)
 		switch {
 		case e.sub == nil:
-		case ev.Kind == walk.Name:
+		case ev.Kind == changes.Name:
 			t.forget(e.sub)
 			e.sub = &node{rel: e.sub.rel, up: n}
 			t.namesChanged(n)
@@ -199,7 +199,7 @@ func (t *tree) touch(n *node, ev walk.Event) *dirent {
 			t.invalidate(e.sub)
 		}
 	}
-	if ok && ev.Kind == walk.Content && !isIgnoreFile(ev.Entry) {
+	if ok && ev.Kind == changes.Content && !isIgnoreFile(ev.Entry) {
 		if n.entries[i].sub != nil {
 			return nil
 		}
@@ -257,7 +257,8 @@ func (t *tree) namesChanged(n *node) {
 // forget removes a directory and everything below it from the tree.
 func (t *tree) forget(n *node) {
 	n.gone = true
-	t.watches.forget(n)
+	t.feed.Unwatch(&n.watched)
+	delete(t.unwatched, n)
 	n.dropRules(t.room)
 	delete(t.dirtyNodes, n)
 	delete(t.polled, n)

@@ -166,7 +166,6 @@ func (k *treeCache) add(path string, t *tree, s *Scope) *cacheEntry {
 		return h
 	}
 	k.work.Go(func() { h.load(ctx, &k.gate) })
-	k.work.Go(func() { t.watches.queue.Wait(h.drainIdle) })
 	return h
 }
 
@@ -229,19 +228,6 @@ func (h *cacheEntry) list(ctx context.Context, g *backgroundGate) bool {
 	})
 	t.applyPending()
 	return ctx.Err() == nil && !t.dead.Load()
-}
-
-// drainIdle empties the event queue between queries, so that it does not overflow.
-func (h *cacheEntry) drainIdle() {
-	t := h.tree
-	if !t.ready.Load() || t.dead.Load() {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.watches.queue.Drain(t.event) != nil {
-		t.dead.Store(true)
-	}
 }
 
 // State is how much an engine has prepared of a root.
@@ -316,8 +302,8 @@ func (h *cacheEntry) stats(s *Stats) {
 	t := h.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.Files, s.Watches = t.files, len(t.watches.nodes)
-	s.Directories = s.Watches + len(t.watches.unwatched)
+	s.Files, s.Watches = t.files, t.feed.Watching()
+	s.Directories = s.Watches + len(t.unwatched)
 	for _, of := range t.contents.segments {
 		s.Index += int64(of.Size())
 	}
