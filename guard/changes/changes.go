@@ -7,6 +7,8 @@
 //
 // No event announces stores through a shared mapping until the file is closed, nor writes through another name of the
 // file (a hard link) in a directory that is not watched.
+//
+// Its Go API is not stable.
 package changes
 
 import (
