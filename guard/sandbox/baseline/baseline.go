@@ -52,7 +52,8 @@ type tree struct {
 	stored *store
 	top    *node
 	hooks  map[string]*node // directories of hooks
-	marks  []string         // paths whose last element may begin a protected name, at the last scan
+	found  found            // by the last scan
+	marks  []string         // paths whose last element may begin a protected name, by the last scan
 
 	remotes map[string]bool // addresses of remotes that were named as changed
 	queue   []*node

@@ -65,6 +65,13 @@ type node struct {
 	watched changes.Dir
 }
 
+// found is the result of a scan.
+type found struct {
+	repos, leads []string
+	watched      bool   // all directories are
+	at           uint64 // of [watcher.now]
+}
+
 // Names of gitrepository-layout(5).
 const (
 	gitName    = ".git"
@@ -80,29 +87,35 @@ func (t *tree) scan(watch *watcher) (repos, leads []string) {
 	if st, err := statOf(t.dir); t.top == nil || err == nil &&
 		(st.Ino != t.top.stamp.Ino || st.Dev != t.top.stamp.Dev) {
 		watch.drop(t.top)
-		t.top = &node{path: t.dir, place: topPlace(t.dir)}
+		t.top, t.found = &node{path: t.dir, place: topPlace(t.dir)}, found{}
 	}
+	if t.found.watched && t.found.at == watch.now() {
+		return t.found.repos, t.found.leads
+	}
+	t.found = found{watched: true, at: watch.now()}
 	t.marks = t.marks[:0]
 	t.queue = append(t.queue[:0], t.top)
 	for i := 0; i < len(t.queue); i++ {
 		n := t.queue[i]
 		if n.watched.Watch() == 0 || n.dirty || n.lost != watch.lostEvents() {
-			if !t.look(n, watch) {
+			exists := t.look(n, watch)
+			t.found.watched = t.found.watched && n.watched.Watch() != 0
+			if !exists {
 				continue
 			}
 		}
 		t.marks = append(t.marks, n.marks...)
 		if n.lead {
-			leads = append(leads, n.path)
+			t.found.leads = append(t.found.leads, n.path)
 		}
 		if n.repo {
-			repos = append(repos, n.path)
+			t.found.repos = append(t.found.repos, n.path)
 		}
 		if room := maxDirs - len(t.queue); room > 0 {
 			t.queue = append(t.queue, n.kids[:min(room, len(n.kids))]...)
 		}
 	}
-	return repos, leads
+	return t.found.repos, t.found.leads
 }
 
 // topPlace returns the place of a directory that commands may write: that of a repository may be one.

@@ -22,6 +22,7 @@ const (
 // before and after each command.
 type watcher struct {
 	feed   *changes.Feed
+	count  uint64 // of what has changed
 	lost   uint64 // how often events were lost
 	heard  bool   // something that makes git run programs may have appeared
 	look   func(always bool) (took time.Duration)
@@ -68,9 +69,18 @@ func (w *watcher) lostEvents() uint64 {
 	return w.lost
 }
 
+// now counts what has changed.
+func (w *watcher) now() uint64 {
+	if w == nil {
+		return 0
+	}
+	return w.count
+}
+
 // drain takes in what has changed. The events of a process are queued before it ends.
 func (w *watcher) drain() {
 	if w != nil && w.feed.Read(w.take) {
+		w.count++
 		w.lost++
 		w.heard = true
 	}
@@ -82,6 +92,7 @@ func (w *watcher) take(owner any, e changes.Event) {
 	if e.Kind == changes.Content && !n.repo {
 		return
 	}
+	w.count++
 	n.dirty = n.dirty || e.Kind != changes.Content || n.place == hooksDir
 	w.heard = w.heard || e.Kind != changes.Content && e.Dir || interesting(strings.ToLower(e.Entry), n.repo)
 }
