@@ -81,6 +81,7 @@ type Tracker struct {
 	mu      mutex
 	until   time.Time     // when the comparison under way must end
 	late    bool          // it did not end in time
+	again   bool          // the next one must examine everything
 	feed    *changes.Feed // nil: the system announces no changes
 	files   reader
 	top     *dir
@@ -173,7 +174,7 @@ func (cfg Config) withDefaults() Config {
 func newTracker(cfg Config, root *walk.Root, store *contents) *Tracker {
 	t := &Tracker{
 		cfg: cfg, ready: make(chan struct{}), mu: make(mutex, 1), compact: compactAfter, reading: true,
-		events: newEvents(), moves: newMoves(), unwatched: map[*dir]bool{}, reposAt: map[walk.ID]string{},
+		events: events{ignored: map[string]bool{}}, moves: newMoves(), unwatched: map[*dir]bool{}, reposAt: map[walk.ID]string{},
 		files: reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
 		top:   &dir{chain: parentRules(cfg.Root)},
 	}

@@ -29,7 +29,6 @@ func (t *Tracker) Begin(ctx context.Context) *Mark {
 	if m.unread != "" || !t.mu.lockFor(ctx, beginTime) { // the reader of the base holds mu for as long as a directory takes
 		m.unsure = m.unread == ""
 		m.start = t.seq.Load()
-		t.drain()
 		t.events.begin(m)
 		m.saved = t.savedLength.Load()
 		return m

@@ -148,7 +148,7 @@ func (t *Tracker) watch(d *dir, fd int) {
 		return
 	}
 	if t.feed.Watch(&d.watched, d, fd) {
-		_ = t.events.isReplaced(d)
+		d.replaced = false
 		delete(t.unwatched, d)
 	} else {
 		t.unwatched[d] = true
@@ -175,42 +175,41 @@ func (t *Tracker) listAll(d *dir) {
 func (t *Tracker) compare(atMost time.Duration) bool {
 	t.until, t.late = time.Now().Add(atMost), false
 	defer func() { t.until = time.Time{} }()
-	t.compareRounds()
-	for name := range t.events.takeTouched() {
+	touched := map[string]bool{}
+	t.compareRounds(touched)
+	for name := range touched {
 		if t.stopped() {
 			break
 		}
 		t.lookIgnored(name, scanAfter)
 	}
 	t.match()
-	if t.late {
-		t.events.again()
-	}
+	t.again = t.again || t.late
 	return !t.late
 }
 
-// compareRounds is compare until nothing is left to look at.
-func (t *Tracker) compareRounds() {
-	t.drain()
-	t.listUnwatched()
-	for range maxRounds {
-		dirty, overflow := t.events.take()
-		if t.feed == nil || overflow {
-			t.listKnown(t.top)
-			if t.feed == nil {
-				return
-			}
-			continue
+// compareRounds is compare until nothing is left to look at. touched takes the files in ignored directories.
+func (t *Tracker) compareRounds(touched map[string]bool) {
+	for round := range maxRounds {
+		dirty, lost := t.drain(touched)
+		if round == 0 {
+			t.listUnwatched()
 		}
-		if len(dirty) == 0 {
+		switch {
+		case t.feed == nil || lost:
+			t.listKnown(t.top)
+		case len(dirty) == 0:
+			return
+		default:
+			t.compareDirs(dirty)
+			if t.linked {
+				t.linked = false
+				t.listKnown(t.top)
+			}
+		}
+		if t.feed == nil {
 			return
 		}
-		t.compareDirs(dirty)
-		if t.linked {
-			t.linked = false
-			t.listKnown(t.top)
-		}
-		t.drain()
 	}
 }
 
@@ -337,7 +336,8 @@ func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why
 			t.saved.put(path, e, false)
 		}
 		e.stamp = info.Stamp
-		if t.events.isReplaced(e.sub) {
+		if e.sub.replaced {
+			e.sub.replaced = false
 			return e.sub
 		}
 		return nil
@@ -426,7 +426,7 @@ func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 			t.remove(e.sub, below, State{}, told)
 		}
 		t.feed.Unwatch(&e.sub.watched)
-		t.events.forget(e.sub)
+		e.sub.gone = true
 		delete(t.unwatched, e.sub)
 	} else {
 		t.count--
