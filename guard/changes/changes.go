@@ -14,7 +14,6 @@ package changes
 import (
 	"errors"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -128,24 +127,7 @@ func (f *Feed) Close() error {
 	shared.Lock()
 	defer shared.Unlock()
 	h := f.hub
-	h.mu.Lock()
-	if f.closed {
-		h.mu.Unlock()
-		return nil
-	}
-	f.closed = true
-	delete(h.feeds, f)
-	f.forget()
-	last, mine := len(h.feeds) == 0, h.watchesOf(f)
-	h.mu.Unlock()
-	for some := range slices.Chunk(mine, 256) { // others do not wait for all
-		h.mu.Lock()
-		for _, d := range some {
-			h.unlink(d, !last)
-		}
-		h.mu.Unlock()
-	}
-	if !last {
+	if last := h.leave(f); !last {
 		return nil
 	}
 	shared.hub = nil
@@ -154,15 +136,27 @@ func (f *Feed) Close() error {
 	return err
 }
 
-func (h *hub) watchesOf(f *Feed) (mine []*Dir) {
+// leave removes a feed, and reports whether it was the last.
+func (h *hub) leave(f *Feed) (last bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f.closed {
+		return false
+	}
+	f.closed = true
+	f.forget()
+	delete(h.feeds, f)
+	last = len(h.feeds) == 0
 	for _, d := range h.watches {
-		for ; d != nil; d = d.next {
+		for d != nil {
+			next := d.next
 			if d.feed == f {
-				mine = append(mine, d)
+				h.unlink(d, !last)
 			}
+			d = next
 		}
 	}
-	return mine
+	return last
 }
 
 // Watch watches the open directory fd for d, and reports whether it is watched. Its entries are to be read after
@@ -319,12 +313,9 @@ func (h *hub) follow() {
 
 // drain takes in all events that the kernel has. It needs mu.
 func (h *hub) drain() {
-	if h.queue.drain(h.take) != nil {
-		h.overflow()
+	if h.queue.drain(h.take) == nil {
+		return
 	}
-}
-
-func (h *hub) overflow() {
 	for f := range h.feeds {
 		f.lose()
 	}
