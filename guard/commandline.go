@@ -16,60 +16,50 @@ type commandLine struct {
 	data     *policyData
 	text     string
 	analysis *command.Analysis
-	dirs     []Path            // where its words may be relative to: its directory and what it changes to
-	places   map[string][]Path // the directories of each place, by its key
-	lost     bool              // it changes to a directory that is not known
+	dirs     []Path // where its words may be relative to: its directory and what it changes to
+	led      []Path // where its first changes of directory lead, if it has no others
+	lost     bool   // it changes to a directory that is not known
 }
 
 func newCommandLine(k *policyData, text string, a *command.Analysis, dir Path) *commandLine {
-	return &commandLine{data: k, text: text, analysis: a, dirs: []Path{dir}, places: map[string][]Path{}}
+	return &commandLine{data: k, text: text, analysis: a, dirs: []Path{dir}}
 }
 
-// follow finds the directories that the line changes to. If it is not known which commands run in which directory,
-// each command is judged as if it ran in all of them.
+// follow finds the directories that the line changes to. But for changes that the line begins with, each command is
+// judged as if it ran in all of them.
 func (ln *commandLine) follow() {
 	ln.lost = ln.analysis.Lost
+	led, moves, known := ln.dirs, 0, !ln.lost && len(ln.analysis.Lead) > 0
+	for _, to := range ln.analysis.Lead {
+		var ok bool
+		led, ok = ln.step(to, led)
+		known = known && ok && to.Text != ""
+	}
 	for _, s := range ln.analysis.Commands {
 		if s.Name != "cd" && s.Name != "pushd" {
 			continue
 		}
+		moves++
 		to := command.Word{Text: "~", Static: true, Home: true}
 		if len(s.Args) > 1 {
 			to = s.Args[len(s.Args)-1]
 		}
-		dirs, known := ln.step(to, ln.dirs)
+		dirs, ok := ln.step(to, ln.dirs)
 		ln.dirs = union(ln.dirs, dirs...)
-		ln.lost = ln.lost || !known
+		ln.lost = ln.lost || !ok
+	}
+	if known && moves == len(ln.analysis.Lead) {
+		ln.led = led
 	}
 }
 
-// runsIn returns the directories that a command or redirection may run in.
-func (ln *commandLine) runsIn(places []command.Place) (all []Path) {
-	for _, place := range places {
-		dirs := ln.walk(place)
-		if len(dirs) == 0 {
-			return ln.dirs
-		}
-		all = union(all, dirs...)
+// runsIn returns the directories that a command or redirection may run in. led says that the first changes of directory
+// precede it.
+func (ln *commandLine) runsIn(led bool) []Path {
+	if led && ln.led != nil {
+		return ln.led
 	}
-	if len(all) == 0 {
-		return ln.dirs
-	}
-	return all
-}
-
-// walk returns the directories that the steps of a place lead to; none if they are not known.
-func (ln *commandLine) walk(place command.Place) []Path {
-	key := place.Key()
-	if dirs, known := ln.places[key]; known {
-		return dirs
-	}
-	dirs := ln.dirs[:1]
-	for _, to := range place {
-		dirs, _ = ln.step(to, dirs)
-	}
-	ln.places[key] = dirs
-	return dirs
+	return ln.dirs
 }
 
 // maxDirs bounds the directories that one line is followed into.
@@ -126,25 +116,18 @@ func (ln *commandLine) resolve(w command.Word, text string, dir Path) (Path, err
 	return ln.data.resolve(dir, text)
 }
 
-// targets resolves words in each directory that the line may be in at that point. It takes literal words, and for
-// writes words whose variables have values in the text: no containment enforces a rule on files that do not exist
-// yet.
+// targets resolves literal words in each directory that the line may be in when it comes to them.
 func (ln *commandLine) targets(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
 	for _, w := range words {
-		texts := []string{w.Text}
-		if !w.Static && !w.Home {
-			texts = w.Guesses
+		if len(w.Braces) > 0 {
+			out = append(out, ln.targets(w.Braces, dirs, access)...)
 		}
-		for _, text := range texts {
-			if text == "" || isStream(text) || access == reading && !w.Static && !w.Home && !w.Braces {
-				continue
-			}
-			as := w
-			as.Home = w.Home || !w.Static // in a guess, "~" is the home directory
-			for _, dir := range dirs {
-				if p, err := ln.resolve(as, text, dir); err == nil {
-					out = append(out, newTarget(p, access, verbOf(access)))
-				}
+		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
+			continue
+		}
+		for _, dir := range dirs {
+			if p, err := ln.resolve(w, w.Text, dir); err == nil {
+				out = append(out, newTarget(p, access, verbOf(access)))
 			}
 		}
 	}

@@ -74,27 +74,29 @@ func (k *policyData) holdHostFiles(set *settings.Settings, s pathname.Spelling) 
 // it.
 func (t *hostLine) hookFiles() (held []pathname.Place) {
 	add := func(w command.Word, dirs []Path, runs bool) (found bool) {
-		for _, text := range t.texts(w) {
-			if _, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") {
-				text = value
+		if !w.Static && !w.Home {
+			return false
+		}
+		text := w.Text
+		if _, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") {
+			text = value
+		}
+		for _, dir := range dirs {
+			path, ok := t.named(text, dir)
+			if !ok || path.dir || !t.inWorkspace(path) || isData(path.given) || !runs && !isProgram(path) {
+				continue
 			}
-			for _, dir := range dirs {
-				path, ok := t.named(text, dir)
-				if !ok || path.dir || !t.inWorkspace(path) || isData(path.given) || !runs && !isProgram(path) {
-					continue
-				}
-				found = true
-				for _, place := range t.withDirectory(path) {
-					if !slices.Contains(held, place) {
-						held = append(held, place)
-					}
+			found = true
+			for _, place := range t.withDirectory(path) {
+				if !slices.Contains(held, place) {
+					held = append(held, place)
 				}
 			}
 		}
 		return found
 	}
 	for _, s := range t.analysis.Commands {
-		dirs := t.runsIn(s.Places)
+		dirs := t.runsIn(s.Led)
 		_, runs := scriptRunners[programName(s.Name)]
 		runs = runs || s.Name == "." || s.Name == "source"
 		_, launches := launchers[programName(s.Name)]
@@ -105,7 +107,7 @@ func (t *hostLine) hookFiles() (held []pathname.Place) {
 		}
 	}
 	for _, w := range t.analysis.Reads {
-		add(w, t.runsIn(w.Places), false)
+		add(w, t.runsIn(w.Led), false)
 	}
 	return held
 }
@@ -148,7 +150,7 @@ func (k *policyData) hookOutputs(set *settings.Settings) (files []string) {
 			if !w.Static && !w.Home || isStream(w.Text) {
 				continue
 			}
-			for _, dir := range t.runsIn(w.Places) {
+			for _, dir := range t.runsIn(w.Led) {
 				path, err := t.resolve(w, w.Text, dir)
 				if err != nil || path.dir || t.exposed(path) || k.isReserved(path) ||
 					slices.Contains(files, path.real) {

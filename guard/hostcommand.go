@@ -109,7 +109,7 @@ func (c HostCommand) files(k *policyData) (held []pathname.Place) {
 			program(hostprogram.InPath(s.Name), t.dirs[0])
 		}
 		for _, w := range s.Args {
-			all(w.Text, t.runsIn(s.Places))
+			all(w.Text, t.runsIn(s.Led))
 		}
 	}
 	for _, word := range append(slices.Clone(c.Args), c.text()) {

@@ -13,14 +13,6 @@ import (
 // A hostLine is the analyzed command line of a [HostCommand].
 type hostLine struct{ *commandLine }
 
-// texts returns the possible values of a word, as far as the text determines them.
-func (t *hostLine) texts(w command.Word) []string {
-	if w.Static || w.Home {
-		return []string{w.Text}
-	}
-	return w.Guesses
-}
-
 // named returns the existing file that a text names in a directory, if any.
 func (t *hostLine) named(text string, dir Path) (Path, bool) {
 	path, err := t.resolve(command.Word{Home: true}, text, dir)

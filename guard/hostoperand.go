@@ -39,7 +39,7 @@ func isData(name string) bool { return slices.Contains(dataFiles, strings.ToLowe
 func (c HostCommand) unnamed(k *policyData) error {
 	t := c.parse(k)
 	for _, s := range t.analysis.Commands {
-		at, ok := t.loads(s, t.runsIn(s.Places))
+		at, ok := t.loads(s, t.runsIn(s.Led))
 		switch {
 		case !ok:
 		case at.dir:

@@ -28,7 +28,7 @@ type check = func(*target) (Part, bool)
 func (f wordFiles) words() {
 	for _, s := range f.line.analysis.Commands {
 		reads, writes := s.Files()
-		dirs := f.line.runsIn(s.Places)
+		dirs := f.line.runsIn(s.Led)
 		if s.ShowsContent() {
 			for _, t := range f.line.targets(reads, dirs, reading) {
 				f.read(t)
@@ -242,7 +242,7 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 	if w.Stream && access == reading || w.Static && isStream(w.Text) {
 		return
 	}
-	dirs := f.line.runsIn(w.Places)
+	dirs := f.line.runsIn(w.Led)
 	if !w.Static && !w.Home || f.line.lost && !w.Home && !filepath.IsAbs(w.Text) {
 		// The line may still be in one of these directories.
 		for _, t := range f.line.targets([]command.Word{w}, dirs, access) {
@@ -298,13 +298,16 @@ func isStream(name string) bool {
 // emptied matches a removal of "/" or all of its children if the variable in it is empty.
 var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*])["']?/+["']?[.*?]*["']?$`)
 
+// variable matches a word that is a variable, or all children of the directory that it holds.
+var variable = regexp.MustCompile(`^"?\$(\{\w+\}|\w+)"?(/"?\*?)?"?$`)
+
 // removals requires approval before a critical directory is removed.
 func (f wordFiles) removals() {
 	for _, s := range f.line.analysis.Commands {
 		if s.Name != "rm" && s.Name != "rmdir" {
 			continue
 		}
-		dirs := f.line.runsIn(s.Places)
+		dirs := f.line.runsIn(s.Led)
 		if slices.ContainsFunc(s.Args[1:], func(w command.Word) bool { return f.removesCritical(w, dirs) }) {
 			f.ask("run "+s.Text, ruleCritical, clip(textOf(s))+
 				" would remove, or could remove, a root, home or workspace directory.",
@@ -315,8 +318,17 @@ func (f wordFiles) removals() {
 
 func (f wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	if !w.Static && !w.Home && !w.Glob {
-		return emptied.MatchString(w.Text) || slices.ContainsFunc(w.Guesses, func(text string) bool {
-			return text != "" && f.removesCritical(command.Word{Text: text, Static: true, Home: true}, dirs)
+		values := f.line.analysis.Values
+		switch {
+		case len(w.Braces) > 0:
+			return slices.ContainsFunc(w.Braces, func(w command.Word) bool { return f.removesCritical(w, dirs) })
+		case emptied.MatchString(w.Text), strings.Trim(w.Text, `"${}`) == "PWD":
+			return true
+		case !variable.MatchString(w.Text):
+			return false
+		}
+		return slices.ContainsFunc(values, func(text string) bool { // D=/; rm -rf "$D"
+			return f.removesCritical(command.Word{Text: text, Static: true}, dirs)
 		})
 	}
 	if isOption(w.Text) {
@@ -359,7 +371,7 @@ func cutGlob(glob string) (dir, last string) {
 // reads reports whether a command only reads, and only files that Read may read.
 func (l *commandJudge) reads(s command.Simple) bool {
 	files, written := s.Files()
-	dirs := l.line.runsIn(s.Places)
+	dirs := l.line.runsIn(s.Led)
 	readable := func(p Path) bool { return l.j.decide(newTarget(p, reading, "read ")).Action == Allow }
 	return s.ReadOnly() && len(written) == 0 && !l.line.lost && every(dirs, readable) && every(files, func(w command.Word) bool {
 		return (w.Static || w.Home) && every(dirs, func(dir Path) bool {

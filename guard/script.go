@@ -100,7 +100,7 @@ func (ln *commandLine) writes(real string) bool {
 			return true
 		}
 		same := func(t *target) bool { return t.path.real == real }
-		return slices.ContainsFunc(ln.targets([]command.Word{w}, ln.runsIn(w.Places), writing), same)
+		return slices.ContainsFunc(ln.targets([]command.Word{w}, ln.runsIn(w.Led), writing), same)
 	})
 }
 
@@ -127,7 +127,7 @@ func (p *Policy) scriptsOf(ln *commandLine, s command.Simple) (all []Script) {
 		return []Script{{Command: s.Text, File: nameOf(at),
 			Note: "the directory that it runs in is not known before it runs"}}
 	}
-	for _, dir := range ln.runsIn(s.Places) {
+	for _, dir := range ln.runsIn(s.Led) {
 		if found, ok := p.scriptIn(ln, at, dir); ok {
 			found.Command = s.Text
 			all = append(all, found)

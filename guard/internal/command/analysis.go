@@ -45,13 +45,14 @@ type Analysis struct {
 	Statements []*syntax.Stmt
 	Err        error
 
-	moves    int  // changes of directory, see cwdTracker
-	followed int  // how many of these cwdTracker understands
-	lost     bool // a change is not understood
+	// Lead are the operands of the commands cd that the line begins with: cd a && cd b && …
+	Lead []Word
 
-	foreign bool                // an interpreter runs text that is not part of the line
-	arrays  bool                // a variable may be an array
-	values  map[string][]string // literal ones that the text gives its variables, see collect
+	// Values are the literal texts that the line gives variables: D=/; rm -rf "$D".
+	Values []string
+
+	foreign bool // an interpreter runs text that is not part of the line
+	arrays  bool // a variable may be an array
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.
@@ -71,18 +72,17 @@ type Word struct {
 	// that the shell replaces by file names; Text is the pattern.
 	Glob bool
 
-	// Braces reports that the word is not static only because it has braces, which
-	// the shell replaces by several words: the Guesses.
-	Braces bool
+	// Braces are the words that a word with braces becomes, which is not static.
+	Braces []Word
 
 	// Stream reports that the word is <(…), what a command of the text prints.
 	Stream bool
 
-	single  bool         // the shell makes exactly one word of it
-	prefix  string       // text every resulting word begins with, if known
-	Places  []Place      // directories that the target of a redirection may be relative to; nil if they are not known
-	Guesses []string     // what it may become if it is not static, as far as the text says
-	arg     *syntax.Word // what it was read from if it is not static, see settle
+	// Led reports that the target of a redirection is relative to the directory that the Lead leads to.
+	Led bool
+
+	single bool   // the shell makes exactly one word of it
+	prefix string // text every resulting word begins with, if known
 }
 
 // MayBeOption reports whether a program may take the word, or a part that it
@@ -133,9 +133,8 @@ type Simple struct {
 	// command alone: what an allow rule for just this program would accept.
 	Undecidable []string
 
-	// Places are the directories the command may run in, as far as the text changes
-	// them; nil if that is not understood, so that it may run in any of them.
-	Places []Place
+	// Led reports that the command runs only where the Lead leads to, if the line has no other change of directory.
+	Led bool
 
 	spellings   [][]Word // other words that mean the same, see Spellings
 	transparent bool     // adds nothing to what the inner command does

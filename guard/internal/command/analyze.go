@@ -39,8 +39,8 @@ const failed = "the analysis of the command failed"
 // Analyze finds every simple command that text may run. It never fails: what
 // cannot be decided is listed in the result.
 func Analyze(text string) (out *Analysis) {
-	out = &Analysis{values: map[string][]string{}}
-	w := &walker{out: out, outer: -1, current: -1, start: []Place{{}}}
+	out = &Analysis{}
+	w := &walker{out: out, outer: -1, current: -1}
 	// A guard that panics on hostile text must not take the server along, nor let
 	// the text pass.
 	defer func() {
@@ -50,26 +50,9 @@ func Analyze(text string) (out *Analysis) {
 		}
 	}()
 	w.script(text)
-	forgetPlaces(w)
-	settle(w)
 	downloads := func(c Simple) bool { return oneOf(c.Name, "curl wget fetch aria2c http https xh") }
 	out.Downloaded = out.foreign && slices.ContainsFunc(out.Commands, downloads)
 	return out
-}
-
-// forgetPlaces removes all places if a change of directory was not understood.
-func forgetPlaces(w *walker) {
-	if !w.out.lost && w.out.moves == w.out.followed {
-		return
-	}
-	for i := range w.out.Commands {
-		w.out.Commands[i].Places = nil
-	}
-	for _, list := range [][]Word{w.out.Reads, w.out.Writes} {
-		for i := range list {
-			list[i].Places = nil
-		}
-	}
 }
 
 // A walker analyses one text; texts within it get a walker of their own that
@@ -84,10 +67,8 @@ type walker struct {
 	posix   bool            // the text is for sh, which may be bash, dash or another
 	funcs   map[string]bool // functions of the text; true: surely defined by now
 
-	start     []Place // directories that the text may start in
-	sameShell bool    // a change of directory outlasts the text, as with eval
-	at        map[*syntax.Stmt][]Place
-	standing  []Place // places of the statement being examined
+	from, to uint // offsets of what runs only if the Lead did
+	led      bool // the whole text does
 }
 
 // undecided records a reason. hiding tells whether a program may run whose name
@@ -140,8 +121,9 @@ func (w *walker) script(text string) {
 		w.undecided(true, "the text means different things to different sh")
 	}
 	w.collect(stmts)
-	w.standing = w.start
-	w.locate(stmts)
+	if w.depth == 0 && len(stmts) > 0 {
+		w.lead(stmts[0])
+	}
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
 		f, ok := stmt.Cmd.(*syntax.FuncDecl)
@@ -161,11 +143,11 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 			w.function(n)
 		case *syntax.Assign:
 			if n.Name != nil && n.Value != nil {
-				mayHold(w, n.Name.Value, n.Value)
+				w.assigned(n.Value)
 			}
 		case *syntax.WordIter:
 			for _, item := range n.Items {
-				mayHold(w, n.Name.Value, item)
+				w.assigned(item)
 			}
 		case *syntax.ParamExp:
 			misreadOperand(w, n)
@@ -241,6 +223,37 @@ func (w *walker) visit(n syntax.Node) bool {
 	return true
 }
 
+// lead notes the changes of directory that the text begins with, and where the commands stand that run only after
+// them: in "cd a && b | c || d" these are b and c.
+func (w *walker) lead(s *syntax.Stmt) {
+	b, ok := s.Cmd.(*syntax.BinaryCmd)
+	if !ok || s.Negated || s.Coprocess {
+		return
+	}
+	w.lead(b.X)
+	if call, ok := callOf(b.X); ok && b.Op == syntax.AndStmt && w.to == 0 && isCD(b.X, call) {
+		w.out.Lead, w.to = w.words(call.Args[1:]), b.X.End().Offset()
+		w.from = w.to
+	}
+	if w.to == 0 || b.Op != syntax.AndStmt || w.to != b.X.End().Offset() {
+		return
+	}
+	w.to = b.Y.End().Offset()
+	if call, ok := callOf(b.Y); ok && isCD(b.Y, call) && w.from == b.X.End().Offset() {
+		w.out.Lead, w.from = append(w.out.Lead, w.words(call.Args[1:])...), w.to
+	}
+}
+
+// isCD reports whether a statement is a change of directory with one operand, and nothing else.
+func isCD(s *syntax.Stmt, call *syntax.CallExpr) bool {
+	return !s.Negated && !s.Background && len(s.Redirs) == 0 && len(call.Assigns) == 0 && len(call.Args) == 2 &&
+		call.Args[0].Lit() == "cd"
+}
+
+func (w *walker) isLed(s *syntax.Stmt) bool {
+	return w.led || w.from <= s.Pos().Offset() && s.Pos().Offset() < w.to
+}
+
 func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
 	if s == nil {
 		return nil, false
@@ -253,11 +266,8 @@ func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
 // visited on their own.
 func (w *walker) stmt(s *syntax.Stmt) {
 	w.current = -1
-	if places, ok := w.at[s]; ok {
-		w.standing = places
-	}
 	for _, r := range s.Redirs {
-		w.redirect(r)
+		w.redirect(r, w.isLed(s))
 	}
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok {
@@ -269,7 +279,7 @@ func (w *walker) stmt(s *syntax.Stmt) {
 		}
 		return
 	}
-	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: sourceOf(w, call), Places: w.standing}
+	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: sourceOf(w, call), Led: w.isLed(s)}
 	if len(c.Args) == 0 {
 		return
 	}

@@ -57,7 +57,7 @@ func assignedValue(w *walker, a *syntax.Assign) string {
 // readDeclaration lists export, declare, local, readonly, typeset and nameref as
 // the builtins they are.
 func readDeclaration(w *walker, d *syntax.DeclClause) {
-	c := Simple{Via: w.via, Outer: w.outer, Places: w.standing, Args: []Word{fixed(d.Variant.Value)},
+	c := Simple{Via: w.via, Outer: w.outer, Led: w.led, Args: []Word{fixed(d.Variant.Value)},
 		Source: w.source(d)}
 	for _, a := range d.Args {
 		word := Word{Text: w.source(a), single: true}

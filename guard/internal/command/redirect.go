@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// redirect lists the file of a redirection.
-func (w *walker) redirect(r *syntax.Redirect) {
+// redirect lists the file of a redirection. led says where it is, see [Word.Led].
+func (w *walker) redirect(r *syntax.Redirect, led bool) {
 	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
 		setsNamed(w, "a redirection", fixed(strings.Trim(r.N.Value, "{}")))
 	}
@@ -26,7 +26,7 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	}
 	words := w.words([]*syntax.Word{r.Word})
 	for i := range words {
-		words[i].Places = w.standing
+		words[i].Led = led
 	}
 	if r.Op == syntax.DplOut {
 		expandedTwice(w, words)

@@ -108,7 +108,6 @@ func readBuiltin(w *walker, c Simple) {
 	operands := c.Args[1:]
 	switch c.Name {
 	case "cd", "pushd", "popd":
-		w.moves()
 		w.out.Lost = w.out.Lost || c.Name == "popd"
 	case "eval":
 		if len(operands) > 0 && operands[0].Static && operands[0].Text == "--" {
@@ -139,22 +138,6 @@ func readBuiltin(w *walker, c Simple) {
 		readTest(w, c)
 	default:
 		readNames(w, c)
-	}
-}
-
-// relinks are the programs that can put a link in the place of a directory.
-const relinks = "ln gln mv cp mount rsync tar bsdtar unzip cpio"
-
-// rewires are the builtins after which cd may be something else than cd.
-const rewires = ". source alias enable"
-
-// moves notes a change of directory. Where it leads is not known if a command before
-// it may have put a link there, or if cd looks in other places than its operand says.
-func (w *walker) moves() {
-	w.out.moves++
-	w.out.lost = w.out.lost || strings.Contains(w.text, "CDPATH") || strings.Contains(w.text, "cdable_vars")
-	for _, c := range w.out.Commands {
-		w.out.lost = w.out.lost || oneOf(c.Name, relinks) || oneOf(c.Name, rewires)
 	}
 }
 

@@ -1,19 +1,37 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// words reads the words of a call. Braces make a word unknown: what they become is a guess.
+// maxBraces bounds the words that braces become.
+const maxBraces = 32
+
+// words reads the words of a call. Braces make a word unknown: what they become refuses or explains, and never allows,
+// since the parser may read them otherwise than bash.
 func (w *walker) words(args []*syntax.Word) []Word {
 	out := make([]Word, 0, len(args))
 	for _, arg := range args {
 		word := w.word(arg)
 		if braces(arg) {
 			before, _, _ := strings.Cut(word.prefix, "{")
-			word = Word{Text: w.source(arg), prefix: before, Braces: word.Static || word.Home || word.Glob, arg: arg}
+			word = Word{Text: w.source(arg), prefix: before}
+			split := &syntax.Word{Parts: slices.Clone(arg.Parts)}
+			syntax.SplitBraces(split)
+			for one, err := range expand.BracesSeq(&expand.Config{}, split) {
+				if err != nil || len(word.Braces) == maxBraces {
+					break
+				}
+				becomes := w.word(one)
+				if text := one.Lit(); strings.HasPrefix(text, "~") {
+					becomes = Word{Text: text, Home: true}
+				}
+				word.Braces = append(word.Braces, becomes)
+			}
 		}
 		out = append(out, word)
 	}
@@ -60,7 +78,6 @@ func (w *walker) word(arg *syntax.Word) Word {
 	switch {
 	case !e.known:
 		word.Text, word.single = w.source(arg), e.single && !e.glob
-		word.arg = arg
 	case e.glob:
 		word.Text, word.Glob, word.single = e.text.String(), true, false
 	default:
@@ -79,4 +96,11 @@ func (w *walker) source(n syntax.Node) string {
 		return "?"
 	}
 	return w.text[start:end]
+}
+
+// assigned notes the literal text that a variable is given.
+func (w *walker) assigned(value *syntax.Word) {
+	if word := w.word(value); word.Static && !word.Home && word.Text != "" && len(w.out.Values) < maxCommands {
+		w.out.Values = append(w.out.Values, word.Text)
+	}
 }

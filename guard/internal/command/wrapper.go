@@ -90,7 +90,6 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 // reports whether the words after them are a command still.
 func readWrapperOptions(w *walker, wr wrapper, name string, p parsed, inner []Word) bool {
 	if p.has(wr.moves) {
-		w.moves()
 		w.out.Lost = true
 	}
 	w.out.Reads = append(w.out.Reads, p.values(wr.reads)...)
@@ -172,8 +171,8 @@ func (w *walker) inner(via string, args []Word, assigns []string, stdin []*synta
 	sub.via, sub.outer = w.within(via), outer
 	sub.depth++
 	sub.funcs = nil // programs run programs, not functions
-	sub.simple(Simple{Args: args, Assigns: assigns, Via: sub.via, Outer: outer, Places: w.out.Commands[outer].Places,
-		unsafeEnv: w.out.Commands[outer].unsafeEnv}, stdin)
+	sub.simple(Simple{Args: args, Assigns: assigns, Via: sub.via, Outer: outer,
+		Led: w.out.Commands[outer].Led, unsafeEnv: w.out.Commands[outer].unsafeEnv}, stdin)
 	w.current = outer
 }
 
@@ -198,11 +197,7 @@ func (w *walker) textOf(via string, script Word, posix bool, funcs map[string]bo
 		return
 	}
 	sub := &walker{out: w.out, via: w.within(via), outer: outer, current: -1, depth: w.depth + 1, posix: posix,
-		funcs: funcs}
-	sub.sameShell = via == "eval"
-	if via != "trap" { // a trap may run in any directory
-		sub.start = w.out.Commands[outer].Places
-	}
+		funcs: funcs, led: via != "trap" && w.out.Commands[outer].Led}
 	before := len(w.out.Undecidable)
 	sub.script(script.Text)
 	w.current = outer
