@@ -149,14 +149,9 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 			for _, item := range n.Items {
 				w.assigned(item)
 			}
-		case *syntax.ParamExp:
-			misreadOperand(w, n)
-		case *syntax.CmdSubst:
-			misreadBackquotes(w, n)
-		case *syntax.Redirect:
-			misreadHeredoc(w, n)
-		case *syntax.Word:
-			misreadEnd(w, n)
+		}
+		if n != nil && w.misparsed(n) {
+			w.undecided(true, misread)
 		}
 	})
 }
@@ -192,33 +187,13 @@ func (w *walker) visit(n syntax.Node) bool {
 		w.stmt(n)
 	case *syntax.DeclClause:
 		readDeclaration(w, n)
-	case *syntax.Assign:
-		w.arithmetic(n.Index)
-		readArray(w, n)
-	case *syntax.ArrayElem:
-		w.arithmetic(n.Index)
 	case *syntax.WordIter:
 		w.setsVariable(n.Name.Value, "$")
 	case *syntax.CoprocClause:
-		return readCoproc(w, n)
-	case *syntax.ArithmExp:
-		w.arithmetic(n.X)
-	case *syntax.ArithmCmd:
-		w.arithmetic(n.X)
-	case *syntax.LetClause:
-		for _, x := range n.Exprs {
-			w.arithmetic(x)
-		}
-	case *syntax.CStyleLoop:
-		w.arithmetic(n.Init)
-		w.arithmetic(n.Cond)
-		w.arithmetic(n.Post)
-	case *syntax.ParamExp:
-		readParam(w, n)
-	case *syntax.BinaryTest, *syntax.UnaryTest:
-		readTests(w, n)
-	case *syntax.ExtGlob:
-		w.undecided(true, "an extended pattern, which bash may read as a group of commands")
+		return n.Name == nil
+	}
+	if n != nil && w.evaluates(n) {
+		w.undecided(true, evaluated)
 	}
 	return true
 }

@@ -100,7 +100,7 @@ var separatorRows = []row{
 	{"threat: options of bash", "bash -rcfile a -c 'rm x'", "", true},
 	{"rules: static eval", "eval \"r\"'m x'", "rm x", false},
 	{"threat: trap", "trap 'rm x' EXIT", "rm x", false},
-	{"threat: coproc", "coproc rm x", "rm x", false},
+	{"threat: coproc", "coproc rm x", "rm x", true},
 	{"threat: coproc", "coproc rm x=1", "", true},
 	{"threat: coproc", "coproc rm export x", "", true},
 	{"threat: coproc", "coproc rm a=b x", "", true},

@@ -109,20 +109,40 @@ func readDeclare(w *walker, c Simple) {
 	}
 }
 
-// readArray judges an assignment to an array. To bash, name=(…)#x is one word; the parser takes
-// what follows "#" for a comment.
-func readArray(w *walker, a *syntax.Assign) {
-	if end := int(a.End().Offset()); a.Array != nil && end < len(w.text) && w.text[end] == '#' {
-		w.undecided(true, "a comment right after an array, which bash takes for a part of it")
-	}
-}
+// evaluated is the reason for a value that bash takes for an expression in turn, in which a subscript may hold $(…):
+// a='x[$(rm f)]'; echo $((a)).
+const evaluated = "bash evaluates a value in it"
 
-// arithmetic judges an arithmetic expression. Bash evaluates the value of a variable in it
-// as an expression again, and a subscript in that may hold $(…): a='x[$(rm f)]'; echo $((a)).
-func (w *walker) arithmetic(x syntax.ArithmExpr) {
-	if x != nil && !ofNumbers().MatchString(w.source(x)) {
-		w.undecided(true, "a variable in arithmetic, whose value bash evaluates")
+// evaluates reports whether bash evaluates more at a node than its text.
+func (w *walker) evaluates(n syntax.Node) bool {
+	numbers := func(n syntax.Node) bool { return n == nil || ofNumbers().MatchString(w.source(n)) }
+	subscript := func(x syntax.ArithmExpr) bool {
+		word, ok := x.(*syntax.Word)
+		return x != nil && !numbers(x) && !(ok && oneOf(word.Lit(), "@ *"))
 	}
+	switch n := n.(type) {
+	case *syntax.LetClause, *syntax.CStyleLoop:
+		return true
+	case *syntax.ArithmExp:
+		return !numbers(n.X)
+	case *syntax.ArithmCmd:
+		return !numbers(n.X)
+	case *syntax.Assign:
+		return subscript(n.Index)
+	case *syntax.ArrayElem:
+		return subscript(n.Index)
+	case *syntax.BinaryTest:
+		return n.Op >= syntax.TsEql && n.Op <= syntax.TsGtr && !(numbers(n.X) && numbers(n.Y))
+	case *syntax.UnaryTest:
+		return n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar
+	case *syntax.ParamExp: // ${a[i]}, ${a:b}, ${!a}, ${a@P}; ${PATH:=a} sets it
+		if n.Exp != nil && n.Param != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) {
+			w.setsVariable(n.Param.Value, "$")
+		}
+		return subscript(n.Index) || n.Slice != nil && (subscript(n.Slice.Offset) || subscript(n.Slice.Length)) || n.Excl && n.Names == 0 ||
+			n.Exp != nil && n.Exp.Op == syntax.OtherParamOps && (n.Exp.Word == nil || !oneOf(n.Exp.Word.Lit(), "Q U u L A a K k E"))
+	}
+	return false
 }
 
 // ofNumbers matches arithmetic with numbers in any of bash's notations, and with the expansions that always are
@@ -131,53 +151,6 @@ var ofNumbers = regular(`^([-+*/%()<>=!&|^~?:,"\s]|\d[\da-fA-FxX#]*|\$[?#$!]|\$\
 
 // makesArrays matches a text that may make a variable an array.
 var makesArrays = regular(`=\\?\(|\]\+?=|\b(mapfile|readarray|coproc)\b|\s-\w*[aA]`)
-
-// readParam judges a parameter expansion that evaluates text: a subscript, an
-// offset, ${!name}, ${name@P}, ${name:=value}.
-func readParam(w *walker, p *syntax.ParamExp) {
-	if word, ok := p.Index.(*syntax.Word); p.Index != nil && (!ok || word.Lit() != "@" && word.Lit() != "*") {
-		w.arithmetic(p.Index)
-	}
-	if p.Slice != nil {
-		w.arithmetic(p.Slice.Offset)
-		w.arithmetic(p.Slice.Length)
-	}
-	if p.Excl && p.Names == 0 {
-		w.undecided(true, "an indirect expansion, whose name bash evaluates")
-	}
-	if p.Exp == nil {
-		return
-	}
-	switch p.Exp.Op {
-	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
-		if p.Param != nil {
-			w.setsVariable(p.Param.Value, "$")
-		}
-	case syntax.OtherParamOps:
-		if p.Exp.Word == nil || !oneOf(p.Exp.Word.Lit(), "Q U u L A a K k E") {
-			w.undecided(true, "a prompt expansion, which runs commands in its value")
-		}
-	}
-}
-
-// readTests judges [[ a -eq b ]], whose operands are arithmetic, and [[ -v name ]].
-func readTests(w *walker, n syntax.Node) {
-	switch n := n.(type) {
-	case *syntax.BinaryTest:
-		switch n.Op {
-		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-			for _, side := range []syntax.TestExpr{n.X, n.Y} {
-				if word, ok := side.(*syntax.Word); ok {
-					w.arithmetic(word)
-				}
-			}
-		}
-	case *syntax.UnaryTest:
-		if word, ok := n.X.(*syntax.Word); ok && (n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar) {
-			w.variableName("[[ "+n.Op.String(), w.word(word))
-		}
-	}
-}
 
 // variableName judges a word that a builtin takes for the name of a variable
 // and evaluates if it has a subscript.
