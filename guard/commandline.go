@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -116,11 +117,30 @@ func (ln *commandLine) resolve(w command.Word, text string, dir Path) (Path, err
 	return ln.data.resolve(dir, text)
 }
 
-// targets resolves literal words in each directory that the line may be in when it comes to them.
+// variable matches a word that holds one variable.
+var variable = regexp.MustCompile(`^([^$]*)\$(?:\{\w+\}|\w+)([^$]*)$`)
+
+// may returns literal words that an unread one may become, as far as the line says: those of its braces, and those with
+// a literal value that the line gives a variable.
+func (ln *commandLine) may(w command.Word) []command.Word {
+	parts := variable.FindStringSubmatch(w.Text)
+	if w.Static || w.Home || w.Glob || parts == nil {
+		return w.Braces
+	}
+	words := slices.Clone(w.Braces)
+	for _, value := range ln.analysis.Values {
+		text := strings.ReplaceAll(parts[1]+value+parts[2], `"`, "")
+		words = append(words, command.Word{Text: text, Static: true})
+	}
+	return words
+}
+
+// targets resolves words in each directory that the line may be in when it comes to them: literal ones, and written
+// ones that may become literal, since no containment holds a rule on files that do not exist yet.
 func (ln *commandLine) targets(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
 	for _, w := range words {
-		if len(w.Braces) > 0 {
-			out = append(out, ln.targets(w.Braces, dirs, access)...)
+		if may := ln.may(w); access == writing || len(w.Braces) > 0 {
+			out = append(out, ln.targets(may, dirs, access)...)
 		}
 		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
 			continue

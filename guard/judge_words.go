@@ -298,9 +298,6 @@ func isStream(name string) bool {
 // emptied matches a removal of "/" or all of its children if the variable in it is empty.
 var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*])["']?/+["']?[.*?]*["']?$`)
 
-// variable matches a word that is a variable, or all children of the directory that it holds.
-var variable = regexp.MustCompile(`^"?\$(\{\w+\}|\w+)"?(/"?\*?)?"?$`)
-
 // removals requires approval before a critical directory is removed.
 func (f wordFiles) removals() {
 	for _, s := range f.line.analysis.Commands {
@@ -318,18 +315,8 @@ func (f wordFiles) removals() {
 
 func (f wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	if !w.Static && !w.Home && !w.Glob {
-		values := f.line.analysis.Values
-		switch {
-		case len(w.Braces) > 0:
-			return slices.ContainsFunc(w.Braces, func(w command.Word) bool { return f.removesCritical(w, dirs) })
-		case emptied.MatchString(w.Text), strings.Trim(w.Text, `"${}`) == "PWD":
-			return true
-		case !variable.MatchString(w.Text):
-			return false
-		}
-		return slices.ContainsFunc(values, func(text string) bool { // D=/; rm -rf "$D"
-			return f.removesCritical(command.Word{Text: text, Static: true}, dirs)
-		})
+		return emptied.MatchString(w.Text) || strings.Trim(w.Text, `"${}`) == "PWD" ||
+			slices.ContainsFunc(f.line.may(w), func(w command.Word) bool { return f.removesCritical(w, dirs) })
 	}
 	if isOption(w.Text) {
 		return false

@@ -107,6 +107,7 @@ func TestPlacesOfFiles(t *testing.T) {
 		want           Action
 	}{
 		{"deny Read(/.env)", "cd src && cat .env", Allow},
+		{"deny Read(/.env)", "cd src && mkdir -p new && cd new && cat .env", Allow},
 		{"deny Read(/.env)", "cd src; cat .env", Deny},
 		{"deny Read(/.env)", "cd src && cat ../.env", Deny},
 		{"deny Read(/.env)", "cd src && cat < ../.env", Deny},

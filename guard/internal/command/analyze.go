@@ -214,8 +214,13 @@ func (w *walker) lead(s *syntax.Stmt) {
 		return
 	}
 	w.to = b.Y.End().Offset()
-	if call, ok := callOf(b.Y); ok && isCD(b.Y, call) && w.from == b.X.End().Offset() {
+	call, ok := callOf(b.Y)
+	switch {
+	case !ok || w.from != b.X.End().Offset():
+	case isCD(b.Y, call):
 		w.out.Lead, w.from = append(w.out.Lead, w.words(call.Args[1:])...), w.to
+	case len(call.Args) > 1 && call.Args[0].Lit() == "mkdir": // cd a && mkdir b && cd b
+		w.from = w.to
 	}
 }
 
