@@ -62,11 +62,9 @@ func readOther(w *walker, c Simple, stdin []*syntax.Redirect) {
 		}
 		w.undecided(true, c.Name+" "+startsOthers)
 		readLauncher(w, c)
+	case runs(c) >= 0:
+		readRunner(w, c, c.Args[runs(c)+1:])
 	default:
-		if starts := runner(c); len(starts) > 0 {
-			readRunner(w, c, starts)
-			return
-		}
 		readLauncher(w, c)
 	}
 }

@@ -86,58 +86,39 @@ const (
 	runVerbs = "exec x dlx run tool do"
 )
 
-// runner returns the indexes of the words at which the command may begin that a program runs with the tools of a
-// project (npx, uv run, bundle exec …). A word after an option may be its value, or the program: both are examined.
-func runner(c Simple) (starts []int) {
-	running := oneOf(c.Name, runners)
-	if !running && !listed("project runners", c.Name) {
-		return nil
+// runs returns the index of the word after which a command names the program that it runs with the tools of a project:
+// npx, uv run, bundle exec. It returns -1 if it runs none.
+func runs(c Simple) int {
+	if oneOf(c.Name, runners) {
+		return 0
 	}
-	option, found := false, false
-	for i, word := range c.Args[1:] {
+	for i, word := range c.Args {
+		if i == 0 || !listed("project runners", c.Name) {
+			continue
+		}
+		before := c.Args[i-1].Text // an option or "workspace", whose value the word may be
 		switch {
-		case word.Static && word.Text == "--":
-			if running && i+2 < len(c.Args) {
-				starts = append(starts, i+2)
-			}
-			return starts
-		case found:
-		case word.Static && isOption(word.Text):
-			option = !strings.Contains(word.Text, "=") && !oneOf(word.Text, "-y --yes -q --quiet -s --silent")
-		case word.Static && oneOf(word.Text, runVerbs) && !(word.Text == "run" && oneOf(c.Name, "npm pnpm yarn")) &&
-			(!running || oneOf(c.Name, "uv dotenv dotenvx")):
-			running, option = true, false
-		case !running:
-			if !option && !(c.Name == "yarn" && strings.HasPrefix(word.Text, "workspace")) &&
-				!(c.Name == "yarn" && i > 0 && strings.HasPrefix(c.Args[i].Text, "workspace")) {
-				return nil
-			}
-			option = false
-		case word.Static && strings.Contains(word.Text, "="):
-		default:
-			starts = append(starts, i+1)
-			found, option = !option && !oneOf(c.Name, "direnv nvm rvm mise opam dotenv"), false
+		case oneOf(word.Text, runVerbs) && !(word.Text == "run" && oneOf(c.Name, "npm pnpm yarn")):
+			return i
+		case !isOption(before) && !isOption(word.Text) && before != "workspace" && word.Text != "workspace":
+			return -1
 		}
 	}
-	return starts
+	return -1
 }
 
-// readRunner examines the commands that a runner may run. Such a command usually is a program of the project, which
-// an allow rule for the runner is meant to cover; a deny rule for that program sees it as a spelling of the runner's
-// command. Programs that this package knows are listed on their own.
-func readRunner(w *walker, c Simple, starts []int) {
-	args := c.Args
-	c.Args = args[:starts[0]] // the options after that are the inner program's
-	readLauncher(w, c)
-	for _, first := range starts {
-		inner := args[first:]
-		if !inner[0].Static {
-			w.undecided(true, c.Name+" runs a program whose name is not known: "+inner[0].Text)
-			return
+// readRunner takes the words after the first, or after the value of an option, for other spellings of the command. The
+// program is judged when it starts; a tool of the project is no more hidden than what make runs.
+func readRunner(w *walker, c Simple, words []Word) {
+	hiding, operands := false, 0
+	for i, word := range words {
+		name, _, _ := strings.Cut(word.Text, "@")
+		hiding = hiding || !word.Static || Known(name) || word.Text == "-c"
+		if isOption(word.Text) || operands == 2 {
+			continue
 		}
-		w.out.Commands[w.current].spelled(inner)
-		if Known(inner[0].Text) {
-			w.inner(c.Name, inner, nil, nil)
-		}
+		operands++
+		w.out.Commands[w.current].spelled(words[i:])
 	}
+	w.undecided(hiding, c.Name+" "+startsOthers)
 }

@@ -140,7 +140,7 @@ func NamesSubcommand(program, word, name string, first bool) (same, perhaps bool
 			same = same || its == usual(name) && strings.HasPrefix(other, word)
 		}
 	}
-	return same, !same && (r.flags["closed"] || r.flags["similar"] && corrected(word, name, r))
+	return same, !same && (r.flags["closed"] || r.flags["similar"] && mayCorrect(word, name, r))
 }
 
 // DefaultSubcommand returns the subcommand that a program runs if it is given none.
@@ -186,50 +186,21 @@ func abbreviates(word, name string) bool {
 	return len(parts) > 1
 }
 
-// corrected reports whether git may take one subcommand for a word that it does not know (help.autocorrect), as
-// help_unknown_cmd in its help.c decides: git takes the most similar one, unless the word is the start of a common
-// one.
-func corrected(word, name string, git record) bool {
-	for common := range strings.FieldsSeq(git.lists["names"]) {
-		if strings.HasPrefix(common, word) {
-			return false
-		}
-	}
-	const enough, longest = 7, 64 // git's limit, and the longest word that can be below it
-	best := distance(word, name)
-	if len(word) > longest || best+1 >= enough {
+// mayCorrect reports whether git may take one subcommand for a word that it does not know (help.autocorrect). For git a
+// letter that is changed counts 2, added 1, removed 3, and the sum is below 6; the start of a common name is never
+// corrected.
+func mayCorrect(word, name string, git record) bool {
+	if isStartOfOneOf(word, git.lists["names"]) {
 		return false
 	}
-	for other := range table().lists["git"] {
-		if distance(word, other) < best {
-			return false
+	extra := 0
+	for _, letter := range word {
+		if i := strings.IndexRune(name, letter); i >= 0 {
+			name = name[:i] + name[i+1:]
+		} else {
+			extra++
 		}
 	}
-	return true
-}
-
-// distance is git's measure of how much a word differs from another: swapped letters cost nothing, a letter that is
-// changed 2, added 1, removed 3.
-func distance(from, to string) int {
-	const changed, added, removed = 2, 1, 3
-	rows := [3][]int{make([]int, len(to)+1), make([]int, len(to)+1), make([]int, len(to)+1)}
-	before, last, row := rows[0], rows[1], rows[2]
-	for j := range last {
-		last[j] = j * added
-	}
-	for i := range len(from) {
-		row[0] = (i + 1) * removed
-		for j := range len(to) {
-			row[j+1] = last[j]
-			if from[i] != to[j] {
-				row[j+1] += changed
-			}
-			if i > 0 && j > 0 && from[i-1] == to[j] && from[i] == to[j-1] {
-				row[j+1] = min(row[j+1], before[j-1])
-			}
-			row[j+1] = min(row[j+1], last[j+1]+removed, row[j]+added)
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(to)]
+	both := min(extra, len(name))
+	return 2*both+len(name)-both+3*(extra-both) < 6
 }
