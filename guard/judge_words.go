@@ -228,7 +228,8 @@ func verbOf(access rules.Access) string {
 	return "read "
 }
 
-// redirects judges the targets of redirections as Edit and Read do.
+// redirects judges the targets of redirections: as the files of a command, and as Edit and Read do where the line needs
+// a rule.
 func (f wordFiles) redirects() {
 	for _, w := range f.line.analysis.Reads {
 		f.redirect(w, reading)
@@ -242,47 +243,27 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 	if w.Stream && access == reading || w.Static && isStream(w.Text) {
 		return
 	}
-	dirs := f.line.runsIn(w.Led)
-	if !w.Static && !w.Home || f.line.lost && !w.Home && !filepath.IsAbs(w.Text) {
-		// The line may still be in one of these directories.
-		for _, t := range f.line.targets([]command.Word{w}, dirs, access) {
-			f.redirected(t)
+	targets := f.line.targets([]command.Word{w}, f.line.runsIn(w.Led), access)
+	named := (w.Static || w.Home) && (!f.line.lost || w.Home || filepath.IsAbs(w.Text))
+	free := f.discarded() || f.autoAllowed() && (f.held() || access == reading && f.offByChoice())
+	for _, t := range targets {
+		switch {
+		case named && !free:
+			f.j.add(f.j.decide(t))
+		case access == reading:
+			f.read(t)
+		default:
+			f.write(command.Simple{}, t)
 		}
-		if !f.autoAllowed() {
-			f.j.add(Part{What: verbOf(access) + w.Text, Action: Ask, Rule: ruleUndecidable, Source: builtIn,
-				Reason: "Which file a redirection means is not known before the command runs: " + w.Text +
-					".", Remedy: "Write the absolute path out."})
-		}
-		return
 	}
-	for _, dir := range dirs {
-		p, err := f.line.resolve(w, w.Text, dir)
-		if err != nil {
-			f.j.add(Part{What: verbOf(access) + w.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn,
-				Reason: err.Error(), Remedy: "Name another file."})
-			continue
-		}
-		t := newTarget(p, access, verbOf(access))
-		if f.discarded() || f.autoAllowed() && f.contained() || access == reading && f.autoAllowed() &&
-			f.offByChoice() {
-			f.redirected(t)
-			continue
-		}
-		part := f.j.decide(t)
-		if part.Action == Ask && f.held() && f.autoAllowed() &&
-			(!part.Final && part.Rule != ruleHardLink || part.Rule == RuleProtected && f.protects(t)) {
-			continue // the containment keeps it in the workspace
-		}
+	part := Part{What: verbOf(access) + w.Text, Action: Ask, Rule: ruleUndecidable, Source: builtIn,
+		Reason: "Which file a redirection means is not known before the command runs: " + clip(w.Text) + ".",
+		Remedy: "Write the absolute path out."}
+	if named && len(targets) == 0 { // no file has such a name
+		part.Action, part.Rule = Deny, RuleBoundary
+	}
+	if part.Action == Deny || !named && !f.autoAllowed() {
 		f.j.add(part)
-	}
-}
-
-// redirected judges the file of a redirection as that of a command.
-func (f wordFiles) redirected(t *target) {
-	if t.access == reading {
-		f.read(t)
-	} else {
-		f.write(command.Simple{}, t)
 	}
 }
 
