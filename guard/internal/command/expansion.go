@@ -3,7 +3,6 @@ package command
 import (
 	"strings"
 
-	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -39,7 +38,10 @@ func (e *expansion) part(part syntax.WordPart, first, last bool) {
 	case *syntax.Lit:
 		e.literal(p.Value, first, last)
 	case *syntax.SglQuoted:
-		e.quotation(p)
+		if p.Dollar { // $'…' has escapes
+			e.unknown()
+		}
+		e.text.WriteString(p.Value)
 	case *syntax.DblQuoted:
 		if p.Dollar { // translated by the message catalogue
 			e.unknown()
@@ -94,34 +96,6 @@ func catted(c *syntax.CmdSubst) (text string, ok bool) {
 	}
 	return "", false
 }
-
-// quotation adds a quotation in '…' or $'…'.
-func (e *expansion) quotation(p *syntax.SglQuoted) {
-	if !p.Dollar {
-		e.text.WriteString(p.Value)
-		return
-	}
-	s, ok := ansiC(p.Value)
-	if !ok {
-		e.unknown()
-		return
-	}
-	e.text.WriteString(s)
-}
-
-// ansiC decodes the inside of $'…'. It returns false if bash may decode it differently.
-func ansiC(s string) (string, bool) {
-	if otherEscape().MatchString(s) {
-		return "", false
-	}
-	v, _, err := expand.Format(&expand.Config{}, s, nil)
-	v, _, _ = strings.Cut(v, "\x00") // as in C, the text ends at NUL
-	return v, err == nil
-}
-
-// otherEscape matches the escapes that the library does not know as bash does: \c, \x{…}, and octal values
-// above one byte.
-var otherEscape = regular(`(^|[^\\])(\\\\)*\\(c|x\{|[4-7]\d\d)`)
 
 // literal adds unquoted text. It removes backslashes and takes a tilde in front for the home directory; a pattern
 // character makes the word depend on the files that exist.

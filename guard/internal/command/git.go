@@ -53,35 +53,6 @@ func gitProgram(name string) string {
 
 func fixed(text string) Word { return Word{Text: text, Static: true, single: true} }
 
-// A gitCall is a subcommand of git with its words.
-type gitCall struct {
-	name   string
-	args   []Word // the name and the words after it
-	words  []Word // the words after the name, up to "--"
-	first  string // the word after the name, "" if there is none
-	record        // what tables.txt says of the subcommand
-	parsed
-}
-
-// gitCallOf returns the subcommand of a command of git, if it is known.
-func gitCallOf(c Simple) (g gitCall, ok bool) {
-	index, _ := gitSubcommand(c)
-	if index >= len(c.Args) || !c.Args[index].Static {
-		return g, false
-	}
-	g.args = c.Args[index:]
-	g.name, g.words = g.args[0].Text, g.args[1:]
-	g.record, _ = recordOf("git subcommands", g.name)
-	g.parsed = g.parse(g.args)
-	if end := slices.IndexFunc(g.words, func(w Word) bool { return w.Text == "--" }); end >= 0 {
-		g.words = g.words[:end]
-	}
-	if len(g.args) > 1 {
-		g.first = g.args[1].Text
-	}
-	return g, true
-}
-
 // readGit judges the options of git that run commands. What a repository's own
 // configuration runs (pager, hooks, fsmonitor, filters) is not in the words;
 // the guard keeps that configuration clean.
@@ -90,30 +61,29 @@ func readGit(w *walker, c Simple) {
 	if reason != "" {
 		w.undecided(true, reason)
 	}
-	g, ok := gitCallOf(c)
-	if !ok {
+	if index >= len(c.Args) || !c.Args[index].Static {
 		return
 	}
-	cur := &w.out.Commands[w.current]
+	args := c.Args[index:]
+	name, words := args[0].Text, args[1:]
 	if index > 1 {
-		cur.spelled(append([]Word{fixed("git")}, g.args...))
+		w.out.Commands[w.current].spelled(append([]Word{fixed("git")}, args...))
 	}
-	verbs, limited := g.lists["verbs"]
-	switch {
-	case !listed("git", g.name):
-		w.undecided(true, "git "+g.name+" may be an alias, or runs commands")
-	case g.hasStartOf(gitExecutes + " " + g.lists["runs"]):
-		w.undecided(true, "git "+g.name+" with an option that can run commands")
-	case limited && len(g.args) > 1 && !oneOf(g.first, verbs):
-		w.undecided(true, "git "+g.name+" "+g.first+" runs commands")
-	case g.name == "config" && g.configures():
-		w.undecided(true, "git config can set commands that git will run")
+	of, _ := recordOf("git subcommands", name)
+	p := of.parse(args)
+	verbs, limited := of.lists["verbs"]
+	if !listed("git", name) || p.hasStartOf(gitExecutes+" "+of.lists["runs"]) ||
+		limited && len(words) > 0 && !oneOf(words[0].Text, verbs) || name == "config" && configures(p, words) {
+		w.undecided(true, "git "+name+" may be an alias, or run commands")
 	}
-	for _, word := range g.words {
+	if end := slices.IndexFunc(words, func(w Word) bool { return w.Text == "--" }); end >= 0 {
+		words = words[:end]
+	}
+	for _, word := range words {
 		// An option that runs something must be one word that starts with "-".
-		hidden := hidesOption(word) && !word.Glob && g.flags["hides"]
+		hidden := hidesOption(word) && !word.Glob && of.flags["hides"]
 		if hidden || strings.HasPrefix(word.Text, "ext::") || strings.HasPrefix(word.Text, "fd::") {
-			w.undecided(true, "git "+g.name+" "+word.Text+" can run commands")
+			w.undecided(true, "git "+name+" "+word.Text+" can run commands")
 		}
 	}
 }
@@ -121,19 +91,16 @@ func readGit(w *walker, c Simple) {
 // isStartOfOneOf reports whether text is the start of an element of list.
 func isStartOfOneOf(text, list string) bool { return strings.Contains(" "+list, " "+text) }
 
-// listing are the words with which `git config` shows settings.
-const listing = "--get --get-all --get-regexp --get-urlmatch --list -l"
-
 // configures reports whether `git config` may set something else than data, or use another file than git's own.
-func (g gitCall) configures() bool {
-	operands := g.operands
-	dynamic := func(w Word) bool { return !w.Static }
-	if g.first == "edit" || g.hasStartOf("e edit f file blob") || slices.ContainsFunc(g.words, dynamic) {
-		return true
-	}
-	if len(operands) > 0 && oneOf(operands[0].Text, "set get list") {
+func configures(p parsed, words []Word) bool {
+	const listing = "--get --get-all --get-regexp --get-urlmatch --list -l"
+	operands := p.operands
+	if len(operands) > 1 && oneOf(operands[0].Text, "set get list") {
 		operands = operands[1:]
 	}
-	shows := oneOf(g.first, "get list") || slices.ContainsFunc(g.words, func(w Word) bool { return oneOf(w.Text, listing) })
-	return !shows && len(operands) != 1 && (len(operands) == 0 || !listed("git data", strings.ToLower(operands[0].Text)))
+	shows := len(words) > 0 && oneOf(words[0].Text, "get list") ||
+		slices.ContainsFunc(words, func(w Word) bool { return oneOf(w.Text, listing) })
+	data := len(operands) > 0 && listed("git data", strings.ToLower(operands[0].Text))
+	return p.hasStartOf("e edit f file blob") || slices.ContainsFunc(words, func(w Word) bool { return !w.Static }) ||
+		!shows && !data && (len(operands) != 1 || oneOf(operands[0].Text, "edit set"))
 }
