@@ -154,7 +154,7 @@ var wrapperRows = []row{
 	{"threat: wrappers", "setsid ionice -c3 chrt -b 0 taskset -c 1 rm x", "rm x", false},
 	{"threat: wrappers", "busybox rm x", "rm x", false},
 	{"threat: wrappers", "flock /tmp/l rm x", "rm x", false},
-	{"threat: wrappers", "flock /tmp/l -c 'rm x'", "rm x", false},
+	{"threat: wrappers", "flock /tmp/l -c 'rm x'", "", true},
 	{"threat: wrappers", "uv run bash -c 'rm x'", "", true},
 	{"threat: wrappers", "npx $x", "", true},
 	{"threat: wrappers", "strace rm x", "", true},

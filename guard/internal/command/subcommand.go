@@ -21,10 +21,16 @@ func (c *Simple) spelled(words []Word) {
 
 // spell records the spellings that follow from the words of the command alone.
 func (c *Simple) spell() {
-	c.spelled(otherName(c.Args))
-	if c.Name == "dd" && len(c.Args) <= maxDD { // whose operands stand in any order
-		for i := 2; i < len(c.Args); i++ {
-			c.spelled(slices.Concat(c.Args[:1], c.Args[i:i+1], c.Args[1:i], c.Args[i+1:]))
+	args := expanded(c.Args)
+	if len(args) == 0 {
+		return
+	}
+	if c.spelled(otherName(args)); len(args) > len(c.Args) {
+		c.spelled(args)
+	}
+	if path.Base(args[0].Text) == "dd" && len(args) <= maxDD { // whose operands stand in any order
+		for i := 2; i < len(args); i++ {
+			c.spelled(slices.Concat(args[:1], args[i:i+1], args[1:i], args[i+1:]))
 		}
 	}
 }

@@ -99,8 +99,7 @@ func readWrapperOptions(w *walker, wr wrapper, name string, p parsed, inner []Wo
 		for _, value := range p.values("u unset") {
 			w.setsVariable(value.Text, "")
 		}
-		if split := p.values("S split-string"); len(split) > 0 {
-			w.textOf(name, scriptWord(append(split, inner...)), true, nil)
+		if p.has("S split-string") {
 			w.undecided(true, "env -S splits text into a command, otherwise than a shell")
 			return false
 		}
@@ -117,8 +116,8 @@ func readWrapperOptions(w *walker, wr wrapper, name string, p parsed, inner []Wo
 		if len(inner) > 1 {
 			w.out.Writes = append(w.out.Writes, inner[0]) // flock creates the file if it does not exist
 		}
-		if len(inner) > 2 && inner[1].Static && oneOf(inner[1].Text, "-c --command") {
-			w.textOf("flock -c", inner[2], true, nil)
+		if len(inner) > 1 && oneOf(inner[1].Text, "-c --command") {
+			w.undecided(true, name+" runs text")
 			return false
 		}
 	}
