@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // resolveCaches resolves the caches, but for those that are hidden, writable or private as a whole, in which a denied
@@ -14,20 +16,20 @@ import (
 func (pl *plan) resolveCaches(p Policy) []cacheLayer {
 	var list []cacheLayer
 	for _, o := range p.Caches {
-		var dirs [3]target
+		var dirs [3]place.Object
 		ok := true
 		for i, path := range []string{o.Name, o.Upper, o.Work} {
-			t, err := locate(path)
-			dirs[i], ok = t, ok && err == nil && t.dir
+			t, err := place.Locate(path)
+			dirs[i], ok = t, ok && err == nil && t.Dir
 		}
-		name := dirs[0].path
+		name := dirs[0].Path
 		expected := slices.ContainsFunc(p.Denied, func(path string) bool {
-			_, err := locate(path)
-			return err != nil && below(filepath.Clean(path), name)
+			_, err := place.Locate(path)
+			return err != nil && place.Below(filepath.Clean(path), name)
 		})
-		reached := slices.ContainsFunc(pl.sockets, func(path string) bool { return below(path, name) })
-		whole := slices.ContainsFunc(slices.Concat(pl.denied, pl.masked, pl.writable), func(t target) bool {
-			return within(name, t.path)
+		reached := slices.ContainsFunc(pl.sockets, func(path string) bool { return place.Below(path, name) })
+		whole := slices.ContainsFunc(slices.Concat(pl.denied, pl.masked, pl.writable), func(t place.Object) bool {
+			return place.Within(name, t.Path)
 		})
 		if ok && !expected && !reached && !whole && !pl.replaced(name) {
 			list = append(list, cacheLayer{dirs[0], dirs[1], dirs[2]})
@@ -40,8 +42,8 @@ func (pl *plan) resolveCaches(p Policy) []cacheLayer {
 // directory takes its place.
 func (pl *plan) replaced(path string) bool {
 	return slices.ContainsFunc(pl.private, func(p private) bool {
-		shown := slices.ContainsFunc(p.entries, func(t target) bool { return within(path, t.path) })
-		return within(path, p.name) && !shown
+		shown := slices.ContainsFunc(p.entries, func(t place.Object) bool { return place.Within(path, t.Path) })
+		return place.Within(path, p.name) && !shown
 	})
 }
 
@@ -66,10 +68,10 @@ func (v *view) caches() []attachment {
 // Nothing is synchronized: the end of a sandbox would wait for the whole disk.
 func (o cacheLayer) mount() (int, error) {
 	options := map[string]string{"userxattr": "", "volatile": ""}
-	for name, t := range map[string]target{"lowerdir": o.lower, "upperdir": o.upper, "workdir": o.work} {
-		fd, err := openPath(t.path)
+	for name, t := range map[string]place.Object{"lowerdir": o.lower, "upperdir": o.upper, "workdir": o.work} {
+		fd, err := place.OpenPath(t.Path)
 		if err != nil {
-			return -1, fmt.Errorf("opening %s: %w", t.path, err)
+			return -1, fmt.Errorf("opening %s: %w", t.Path, err)
 		}
 		defer unix.Close(fd)
 		if err := sameObject(fd, t); err != nil {
@@ -84,7 +86,7 @@ func (o cacheLayer) mount() (int, error) {
 func (pl *plan) cached() []string {
 	var names []string
 	for _, o := range pl.caches {
-		names = append(names, o.lower.path)
+		names = append(names, o.lower.Path)
 	}
 	return names
 }

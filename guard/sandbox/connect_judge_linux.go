@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // judge reports 0 if commands may connect to a file: a command listens on it, or the
@@ -33,7 +34,7 @@ func (k *connector) judge(c *kernel.Call, node int) unix.Errno {
 	if err != nil {
 		return errnoOf(err)
 	}
-	id := inode{st.Dev, st.Ino}
+	id := place.Inode{Dev: st.Dev, Ino: st.Ino}
 	if k.names(path, id, node) {
 		return 0
 	}
@@ -77,18 +78,18 @@ func (k *connector) listensInside(file kernel.SocketFile) bool {
 // names reports whether the policy names a socket, which has this path in the sandbox. A
 // command can give a file in a writable directory another's name: there the socket has
 // to be the one that had the name when the sandbox was started.
-func (k *connector) names(path string, id inode, node int) bool {
+func (k *connector) names(path string, id place.Inode, node int) bool {
 	for _, a := range k.allowed {
-		if !within(path, a.path) {
+		if !place.Within(path, a.Path) {
 			continue
 		}
-		if !a.dir && a.inode == id {
+		if !a.Dir && a.Inode == id {
 			return true
 		}
-		if !a.dir && !onReadOnly(node) {
+		if !a.Dir && !onReadOnly(node) {
 			continue
 		}
-		if t, err := identify(path); err == nil && t.inode == id { // else the name is another file's on the host
+		if t, err := place.Identify(path); err == nil && t.Inode == id { // else the name is another file's on the host
 			return true
 		}
 	}

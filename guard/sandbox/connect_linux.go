@@ -18,6 +18,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 const (
@@ -41,7 +42,7 @@ const (
 type connector struct {
 	own     bool // commands have a network namespace of their own
 	policy  Policy
-	allowed []target            // sockets and directories that the policy names
+	allowed []place.Object      // sockets and directories that the policy names
 	host    *kernel.SocketTable // of the host's network namespace
 	places  chan struct{}
 	outside atomic.Bool // what is not for the loopback interface of commands goes to a TUN device
@@ -74,9 +75,9 @@ func newConnector(p Policy) (*connector, error) {
 		return nil, err
 	}
 	for _, path := range p.Sockets {
-		t, err := locate(path)
+		t, err := place.Locate(path)
 		if err != nil {
-			t = target{path: path} // may come later
+			t = place.Object{Path: path} // may come later
 		}
 		k.allowed = append(k.allowed, t)
 	}
@@ -295,19 +296,19 @@ func (k *connector) underPrivate(path string) (int, error) {
 	if !filepath.IsAbs(path) {
 		return -1, unix.ENOENT
 	}
-	t, err := locate(path)
+	t, err := place.Locate(path)
 	switch {
 	case err != nil,
-		withinAny(t.path, k.policy.Masked), withinAny(t.path, k.policy.Denied),
-		!slices.ContainsFunc(k.policy.Private, func(d Private) bool { return within(t.path, d.Name) }),
-		!slices.ContainsFunc(k.allowed, func(a target) bool { return within(t.path, a.path) }):
+		place.WithinAny(t.Path, k.policy.Masked), place.WithinAny(t.Path, k.policy.Denied),
+		!slices.ContainsFunc(k.policy.Private, func(d Private) bool { return place.Within(t.Path, d.Name) }),
+		!slices.ContainsFunc(k.allowed, func(a place.Object) bool { return place.Within(t.Path, a.Path) }):
 		return -1, unix.ENOENT
 	}
-	node, err := openPath(t.path)
+	node, err := place.OpenPath(t.Path)
 	if err != nil {
 		return -1, err
 	}
-	if id, err := inodeOf(node); err != nil || id != t.inode {
+	if id, err := place.InodeOf(node); err != nil || id != t.Inode {
 		unix.Close(node)
 		return -1, unix.ENOENT
 	}

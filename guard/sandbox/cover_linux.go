@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // over mounts over more targets while commands may be running. pins are directories
 // above them, and need no pin once they are gone.
-func (v *view) over(targets []target, pins []string, mount func(target) error) error {
+func (v *view) over(targets []place.Object, pins []string, mount func(place.Object) error) error {
 	errs := []error{v.refresh()}
 	for _, dir := range pins {
 		if err := v.pin(dir); err != nil && !gone(err) {
@@ -33,28 +35,28 @@ func gone(err error) bool {
 }
 
 // openTarget opens t, and returns -1 if it is gone already.
-func openTarget(t target) (int, error) {
-	at, err := openPath(t.path)
+func openTarget(t place.Object) (int, error) {
+	at, err := place.OpenPath(t.Path)
 	switch {
-	case gone(err), absent(err):
+	case gone(err), place.Absent(err):
 		return -1, nil
 	case err != nil:
-		return -1, fmt.Errorf("opening %s: %w", t.path, err)
+		return -1, fmt.Errorf("opening %s: %w", t.Path, err)
 	}
 	return at, nil
 }
 
 // sameObject is [sameObject], but for overlays, in which files have other numbers. A file that commands have put there
 // instead is of their own.
-func (v *view) sameObject(fd int, t target) error {
-	if v.plan.overlay > 0 || withinAny(t.path, v.plan.cached()) {
+func (v *view) sameObject(fd int, t place.Object) error {
+	if v.plan.overlay > 0 || place.WithinAny(t.Path, v.plan.cached()) {
 		return nil
 	}
 	return sameObject(fd, t)
 }
 
 // denyOne covers t, unless it is covered or gone already.
-func (v *view) denyOne(t target) error {
+func (v *view) denyOne(t place.Object) error {
 	at, err := openTarget(t)
 	if at < 0 {
 		return err
@@ -62,7 +64,7 @@ func (v *view) denyOne(t target) error {
 	defer unix.Close(at)
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
-		return fmt.Errorf("%s: %w", t.path, err)
+		return fmt.Errorf("%s: %w", t.Path, err)
 	}
 	if v.mask.is(st.Dev) {
 		return nil
@@ -75,14 +77,14 @@ func (v *view) denyOne(t target) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := moveMount(fd, at, t.path); err != nil {
+	if err := moveMount(fd, at, t.Path); err != nil {
 		return err
 	}
 	return v.verifyHidden(t)
 }
 
 // holdOne makes t read-only, unless it is so or gone already.
-func (v *view) holdOne(t target) error {
+func (v *view) holdOne(t place.Object) error {
 	at, err := openTarget(t)
 	if at < 0 {
 		return err
@@ -90,12 +92,12 @@ func (v *view) holdOne(t target) error {
 	defer unix.Close(at)
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(at, &st); err != nil {
-		return fmt.Errorf("%s: %w", t.path, err)
+		return fmt.Errorf("%s: %w", t.Path, err)
 	}
 	if st.Flags&unix.ST_RDONLY != 0 {
 		return nil
 	}
-	fd, err := copyMount(t.path, attrShut)
+	fd, err := copyMount(t.Path, attrShut)
 	if err != nil {
 		return err
 	}
@@ -106,12 +108,12 @@ func (v *view) holdOne(t target) error {
 	if err := attach(attachment{t, fd}); err != nil {
 		return err
 	}
-	return verifyReadOnly(t.path)
+	return verifyReadOnly(t.Path)
 }
 
 // showOne mounts an entry of the host in a private directory, over its mount point.
-func (v *view) showOne(t target) error {
-	host, ok := v.hosts[filepath.Dir(t.path)]
+func (v *view) showOne(t place.Object) error {
+	host, ok := v.hosts[filepath.Dir(t.Path)]
 	if !ok {
 		return nil // the directory is hidden
 	}
@@ -123,21 +125,21 @@ func (v *view) showOne(t target) error {
 	if sameObject(at, t) == nil {
 		return nil // it is there already
 	}
-	tree, err := unix.OpenTree(host, filepath.Base(t.path),
+	tree, err := unix.OpenTree(host, filepath.Base(t.Path),
 		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
-		if absent(err) {
+		if place.Absent(err) {
 			return nil
 		}
-		return fmt.Errorf("showing %s: %w", t.path, err)
+		return fmt.Errorf("showing %s: %w", t.Path, err)
 	}
 	defer unix.Close(tree)
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
 		&unix.MountAttr{Attr_set: attrShut}); err != nil {
-		return fmt.Errorf("showing %s: %w", t.path, err)
+		return fmt.Errorf("showing %s: %w", t.Path, err)
 	}
 	if sameObject(tree, t) != nil {
 		return nil // replaced again
 	}
-	return moveMount(tree, at, t.path)
+	return moveMount(tree, at, t.Path)
 }

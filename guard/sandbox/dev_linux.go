@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // devices are the nodes a command finds in /dev; everything else there (disks,
@@ -71,8 +73,8 @@ func populateDev(dev int, nodes []attachment) error {
 		}
 	}
 	for _, n := range nodes {
-		if err := createFile(dev, filepath.Base(n.path), 0o666); err != nil {
-			return fmt.Errorf("creating %s: %w", n.path, err)
+		if err := createFile(dev, filepath.Base(n.Path), 0o666); err != nil {
+			return fmt.Errorf("creating %s: %w", n.Path, err)
 		}
 	}
 	for _, l := range devLinks {
@@ -96,7 +98,7 @@ func copyDevices() ([]attachment, error) {
 		if err != nil {
 			return nil, fmt.Errorf("copying %s: %w", path, err)
 		}
-		list = append(list, attachment{target{path: path}, fd})
+		list = append(list, attachment{place.Object{Path: path}, fd})
 	}
 	return list, nil
 }

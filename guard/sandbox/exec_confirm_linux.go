@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // Why a program was refused, or killed, that was to be compared once more.
@@ -148,10 +150,10 @@ func shared(thread int) bool {
 }
 
 // imageOf returns the file that a process runs.
-func imageOf(pid int) (inode, error) {
+func imageOf(pid int) (place.Inode, error) {
 	var st unix.Stat_t
 	err := unix.Stat("/proc/"+strconv.Itoa(pid)+"/exe", &st)
-	return inode{st.Dev, st.Ino}, err
+	return place.Inode{Dev: st.Dev, Ino: st.Ino}, err
 }
 
 func ptrace(request, pid int, data uintptr) error {

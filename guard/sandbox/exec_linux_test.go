@@ -15,6 +15,8 @@ import (
 
 	"github.com/toolhost/toolhost/integration/samples"
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // gated starts a sandbox with each backend whose commands' programs are judged.
@@ -41,7 +43,7 @@ type refuser struct {
 	confirm bool
 
 	mu      sync.Mutex
-	files   []inode
+	files   []place.Inode
 	seen    []*Exec
 	refused []ExecAsker
 	failed  []string
@@ -50,16 +52,16 @@ type refuser struct {
 // newRefuser refuses the file at path.
 func newRefuser(t testing.TB, path string) *refuser {
 	t.Helper()
-	fd, err := openPath(path)
+	fd, err := place.OpenPath(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	id, err := inodeOf(fd)
+	id, err := place.InodeOf(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &refuser{files: []inode{id}}
+	return &refuser{files: []place.Inode{id}}
 }
 
 func (r *refuser) judge(_ context.Context, e *Exec) ExecVerdict {
@@ -70,7 +72,7 @@ func (r *refuser) judge(_ context.Context, e *Exec) ExecVerdict {
 		r.refused = append(r.refused, e.Asker())
 	}
 	for _, f := range e.Files {
-		if f.Unlinked || slices.Contains(r.files, inode{f.Dev, f.Inode}) {
+		if f.Unlinked || slices.Contains(r.files, place.Inode{Dev: f.Dev, Ino: f.Inode}) {
 			r.refused = append(r.refused, e.Asker())
 			return ExecVerdict{}
 		}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 const (
@@ -38,11 +39,11 @@ type execLook struct {
 	exec  Exec
 	call  *kernel.Call
 	gate  *ExecGate
-	root  *rootDir // or nil
-	base  string   // what a relative path begins at, see openOf
-	named string   // the path as the kernel hands it on to an interpreter
-	argv  []string // what the program will get
-	image inode    // the file that the kernel will run
+	root  *rootDir    // or nil
+	base  string      // what a relative path begins at, see openOf
+	named string      // the path as the kernel hands it on to an interpreter
+	argv  []string    // what the program will get
+	image place.Inode // the file that the kernel will run
 }
 
 func (l *execLook) close() {
@@ -235,7 +236,7 @@ func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, unix.EACCES
 	}
-	l.image = inode{st.Dev, st.Ino}
+	l.image = place.Inode{Dev: st.Dev, Ino: st.Ino}
 	if st.Mode&mode == 0 {
 		l.exec.Files = append(l.exec.Files, f)
 		return nil, errNotExecutable

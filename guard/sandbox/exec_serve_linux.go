@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // serveCalls answers the calls of the processes under a filter until the last one has ended. files are what
@@ -57,7 +58,7 @@ func (g *ExecGate) only(confined bool) kernel.Judge {
 // execMarks finds the gates of the commands in one sandbox. Each command has its own UTS namespace, which its processes
 // cannot leave.
 type execMarks struct {
-	spawner inode // the program of the process that starts commands
+	spawner place.Inode // the program of the process that starts commands
 	root    rootDir
 
 	mu    sync.Mutex

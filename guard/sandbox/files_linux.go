@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // maxCopies bounds the content of all [Policy].Files, in bytes.
@@ -22,18 +24,18 @@ type fileCopy struct {
 // resolveFiles resolves files that exist.
 func resolveFiles(files []File) (list []fileCopy, err error) {
 	for _, f := range files {
-		t, err := locate(f.Path)
-		if absent(err) {
+		t, err := place.Locate(f.Path)
+		if place.Absent(err) {
 			continue
 		}
-		if err != nil || t.dir {
+		if err != nil || t.Dir {
 			return nil, fmt.Errorf("sandbox: %s cannot be replaced: it is not a file (%v)", f.Path, err)
 		}
-		info, err := os.Stat(t.path)
+		info, err := os.Stat(t.Path)
 		if err != nil {
 			return nil, fmt.Errorf("sandbox: %s cannot be replaced: %w", f.Path, err)
 		}
-		list = append(list, fileCopy{t.path, uint32(info.Mode().Perm()) | 0o400, f.Content})
+		list = append(list, fileCopy{t.Path, uint32(info.Mode().Perm()) | 0o400, f.Content})
 	}
 	return list, nil
 }
@@ -62,7 +64,7 @@ func fileCopies(files []fileCopy) ([]attachment, error) {
 		if err != nil {
 			return nil, fmt.Errorf("making %s: %w", f.path, err)
 		}
-		list = append(list, attachment{target{path: f.path}, fd})
+		list = append(list, attachment{place.Object{Path: f.path}, fd})
 	}
 	return list, nil
 }

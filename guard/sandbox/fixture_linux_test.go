@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 const (
@@ -156,10 +158,10 @@ func (f *fixture) snapshot(t testing.TB) map[string]string {
 		if err := unix.Lstat(path, &st); err != nil {
 			return err
 		}
-		guarded := f.overlay || !within(path, f.tmp) && !within(path, f.ws)
+		guarded := f.overlay || !place.Within(path, f.tmp) && !place.Within(path, f.ws)
 		for _, g := range []string{".env", "secrets", "conf/.env", "real/target", ".claude", ".git/hooks", "hard",
 			"hard-settings"} {
-			guarded = guarded || within(path, filepath.Join(f.ws, g))
+			guarded = guarded || place.Within(path, filepath.Join(f.ws, g))
 		}
 		if !guarded {
 			return nil

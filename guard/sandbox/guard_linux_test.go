@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 func TestQuarantine(t *testing.T) {
@@ -133,8 +135,8 @@ func TestAllowedSocketUnderPrivate(t *testing.T) {
 
 func TestWireRoundTrip(t *testing.T) {
 	want := &plan{
-		writable: []target{{path: "/a\xff", inode: inode{1, 2}, dir: true}},
-		denied:   []target{{path: "/b", inode: inode{1 << 40, 3}}},
+		writable: []place.Object{{Path: "/a\xff", Inode: place.Inode{Dev: 1, Ino: 2}, Dir: true}},
+		denied:   []place.Object{{Path: "/b", Inode: place.Inode{Dev: 1 << 40, Ino: 3}}},
 		pins:     []string{"/p", ""}, sockets: []string{"/s"}, network: true, judged: true, execs: true, processes: 7,
 	}
 	e := &encoder{}

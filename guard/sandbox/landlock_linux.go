@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // landlocked contains commands by Landlock and the system call filter alone.
@@ -50,9 +51,9 @@ func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Repor
 // landlockReport returns what Landlock enforces of a plan: it can only allow, so nothing in an open directory can be
 // denied.
 func landlockReport(version int, pl *plan) Report {
-	inside := func(list []target) bool {
-		return slices.ContainsFunc(list, func(t target) bool {
-			return slices.ContainsFunc(pl.writable, func(w target) bool { return within(t.path, w.path) })
+	inside := func(list []place.Object) bool {
+		return slices.ContainsFunc(list, func(t place.Object) bool {
+			return slices.ContainsFunc(pl.writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) })
 		})
 	}
 	r := Report{Backend: backendLandlock, Enforces: enforcement{Writes: true, Denies: true, Network: !pl.network, Processes: true}}
@@ -148,7 +149,7 @@ func (l *landlocked) deny(paths []string) error {
 		return ErrClosed
 	}
 	for _, p := range paths {
-		if slices.ContainsFunc(l.policy.Writable, func(w string) bool { return within(p, w) }) {
+		if slices.ContainsFunc(l.policy.Writable, func(w string) bool { return place.Within(p, w) }) {
 			return fmt.Errorf("sandbox: %s lies in a writable directory, where Landlock cannot hide it", p)
 		}
 		if !slices.Contains(l.policy.Denied, p) {
@@ -266,12 +267,12 @@ func openUp(r *kernel.Ruleset, pl *plan) error {
 	const device = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 	open := r.Handled &^ (device | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX)
 	for _, t := range pl.writable {
-		if err := r.Allow(t.path, open); err != nil {
+		if err := r.Allow(t.Path, open); err != nil {
 			return err
 		}
 	}
 	for _, t := range pl.shown {
-		if err := r.Allow(t.path, kernel.Read); err != nil {
+		if err := r.Allow(t.Path, kernel.Read); err != nil {
 			return err
 		}
 	}
@@ -296,11 +297,11 @@ func readable(pl *plan) []string {
 	hidden := map[string]bool{"/dev": true}
 	onTheWay := map[string]bool{"/": true}
 	for _, t := range slices.Concat(pl.denied, pl.masked) {
-		if slices.ContainsFunc(pl.writable, func(w target) bool { return within(t.path, w.path) }) {
+		if slices.ContainsFunc(pl.writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) }) {
 			continue
 		}
-		hidden[t.path] = true
-		for dir := filepath.Dir(t.path); dir != "/"; dir = filepath.Dir(dir) {
+		hidden[t.Path] = true
+		for dir := filepath.Dir(t.Path); dir != "/"; dir = filepath.Dir(dir) {
 			onTheWay[dir] = true
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // What the host changes while the sandbox lives, and what a command sees then.
@@ -143,13 +145,13 @@ func TestDenyIsNotDiverted(t *testing.T) {
 	if !ok {
 		t.Skip("no namespaces here")
 	}
-	stale, err := identify(f.ws + "/go.mod")
+	stale, err := place.Identify(f.ws + "/go.mod")
 	if err != nil {
 		t.Fatal(err)
 	}
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "mv go.mod hidden; ln -s src/main.go go.mod")
 	_, err = n.request(msgDeny, func(e *encoder) {
-		encodeTargets(e, []target{stale})
+		encodeTargets(e, []place.Object{stale})
 		e.strs(nil)
 	})
 	if err == nil {
@@ -157,7 +159,7 @@ func TestDenyIsNotDiverted(t *testing.T) {
 	}
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "rm go.mod; cp hidden go.mod")
 	_, err = n.request(msgDeny, func(e *encoder) {
-		encodeTargets(e, []target{stale})
+		encodeTargets(e, []place.Object{stale})
 		e.strs(nil)
 	})
 	if err == nil {
@@ -183,13 +185,13 @@ func TestDenyWithoutAPin(t *testing.T) {
 			if err := os.Mkdir(f.ws+"/src/was", 0o755); err != nil {
 				t.Fatal(err)
 			}
-			file, err := identify(f.ws + "/go.mod")
+			file, err := place.Identify(f.ws + "/go.mod")
 			if err != nil {
 				t.Fatal(err)
 			}
 			runIn(t, s, f.ws, f.env, "/bin/bash", "-c", change)
 			_, err = n.request(msgDeny, func(e *encoder) {
-				encodeTargets(e, []target{file})
+				encodeTargets(e, []place.Object{file})
 				e.strs([]string{f.ws + "/src/was"})
 			})
 			if err != nil {

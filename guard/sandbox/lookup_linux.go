@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // maxLinks is how many symbolic links the kernel follows in one path.
@@ -83,7 +84,7 @@ func (r *rootDir) lookup(c *kernel.Call, dir, path string, nofollow bool) (int, 
 			return node, err
 		}
 	}
-	if w.rootID, err = inodeOf(w.root); err != nil {
+	if w.rootID, err = place.InodeOf(w.root); err != nil {
 		return -1, err
 	}
 	if !strings.HasPrefix(path, "/") {
@@ -109,18 +110,12 @@ func openOf(c *kernel.Call, name string) (int, error) {
 	return unix.Open("/proc/"+strconv.Itoa(c.Thread)+"/"+name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-func inodeOf(fd int) (inode, error) {
-	var st unix.Stat_t
-	err := unix.Fstat(fd, &st)
-	return inode{st.Dev, st.Ino}, err
-}
-
 // walk is a lookup on its way.
 type walk struct {
 	call   *kernel.Call
 	root   int
 	own    bool // root is closed at the end
-	rootID inode
+	rootID place.Inode
 	at     int // where the walk is, or -1
 	links  int
 
@@ -193,7 +188,7 @@ func (w *walk) run(path string) error {
 // link that has the name.
 func (w *walk) step(name string, last bool) (link string, err error) {
 	if name == ".." {
-		if here, err := inodeOf(w.at); err != nil || here == w.rootID {
+		if here, err := place.InodeOf(w.at); err != nil || here == w.rootID {
 			return "", err
 		}
 	}
@@ -227,11 +222,11 @@ func (w *walk) follow(fd int, name string) (string, error) {
 	}
 	if fs.Type == unix.PROC_SUPER_MAGIC {
 		const procRoot = 1 // the inode number of the top of every /proc
-		dir, err := inodeOf(w.at)
+		dir, err := place.InodeOf(w.at)
 		switch {
 		case err != nil:
 			return "", err
-		case dir.ino != procRoot:
+		case dir.Ino != procRoot:
 			return "", w.move(name, 0)
 		case name == "self":
 			return w.number("NStgid"), nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // Names in the mask's file system.
@@ -75,23 +77,23 @@ func newMask(pl *plan) (*mask, error) {
 func (m *mask) addSkeletons(pl *plan) error {
 	exceptions := slices.Concat(pl.writable, pl.shown)
 	for _, f := range pl.files {
-		exceptions = append(exceptions, target{path: f.path})
+		exceptions = append(exceptions, place.Object{Path: f.path})
 	}
 	for i, dir := range pl.masked {
 		for _, e := range exceptions {
-			if !dir.dir || !below(e.path, dir.path) {
+			if !dir.Dir || !place.Below(e.Path, dir.Path) {
 				continue
 			}
-			name, ok := m.skeletons[dir.path]
+			name, ok := m.skeletons[dir.Path]
 			if !ok {
 				name = "s" + strconv.Itoa(i)
-				m.skeletons[dir.path] = name
+				m.skeletons[dir.Path] = name
 				if err := m.mkdir(name); err != nil {
-					return fmt.Errorf("making the mask of %s: %w", dir.path, err)
+					return fmt.Errorf("making the mask of %s: %w", dir.Path, err)
 				}
 			}
-			if err := m.lead(name, strings.TrimPrefix(e.path, dir.path+"/"), e.dir); err != nil {
-				return fmt.Errorf("making a way to %s through the mask: %w", e.path, err)
+			if err := m.lead(name, strings.TrimPrefix(e.Path, dir.Path+"/"), e.Dir); err != nil {
+				return fmt.Errorf("making a way to %s through the mask: %w", e.Path, err)
 			}
 		}
 	}
@@ -128,19 +130,19 @@ func (m *mask) mkdir(path string) error {
 }
 
 // cover opens a detached copy of what hides t.
-func (m *mask) cover(t target) (int, error) {
+func (m *mask) cover(t place.Object) (int, error) {
 	name := maskFile
-	if t.dir {
+	if t.Dir {
 		name = maskDir
 	}
-	if s, ok := m.skeletons[t.path]; ok {
+	if s, ok := m.skeletons[t.Path]; ok {
 		name = s
 	}
 	return m.open(name, t)
 }
 
 // coverProgram is cover for a program.
-func (m *mask) coverProgram(t target) (int, error) {
+func (m *mask) coverProgram(t place.Object) (int, error) {
 	fd, err := m.open(maskProgram, t)
 	if err != nil {
 		return -1, err
@@ -148,20 +150,20 @@ func (m *mask) coverProgram(t target) (int, error) {
 	err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NOEXEC})
 	if err != nil {
 		unix.Close(fd)
-		return -1, fmt.Errorf("making the mask of %s: %w", t.path, err)
+		return -1, fmt.Errorf("making the mask of %s: %w", t.Path, err)
 	}
 	return fd, nil
 }
 
 // open opens a detached copy of an object of the mask, which is to hide t.
-func (m *mask) open(name string, t target) (int, error) {
+func (m *mask) open(name string, t place.Object) (int, error) {
 	dir := m.fd
 	if m.proc >= 0 && (name == maskFile || name == maskDir) {
 		dir, name = m.proc, map[string]string{maskFile: "mem", maskDir: "map_files"}[name]
 	}
 	fd, err := unix.OpenTree(dir, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return -1, fmt.Errorf("making the mask of %s: %w", t.path, err)
+		return -1, fmt.Errorf("making the mask of %s: %w", t.Path, err)
 	}
 	return fd, nil
 }
@@ -171,7 +173,7 @@ func (m *mask) hides(path string) (bool, error) {
 	var st unix.Stat_t
 	err := unix.Lstat(path, &st)
 	switch {
-	case absent(err):
+	case place.Absent(err):
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("looking at %s: %w", path, err)
@@ -206,20 +208,20 @@ func (v *view) verify() error {
 		}
 	}
 	for _, t := range v.plan.readOnly {
-		if err := verifyReadOnly(t.path); err != nil {
+		if err := verifyReadOnly(t.Path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (v *view) verifyHidden(t target) error {
-	hidden, err := v.mask.hides(t.path)
+func (v *view) verifyHidden(t place.Object) error {
+	hidden, err := v.mask.hides(t.Path)
 	if err != nil {
 		return err
 	}
 	if !hidden {
-		return fmt.Errorf("%s is still visible after it was masked", t.path)
+		return fmt.Errorf("%s is still visible after it was masked", t.Path)
 	}
 	return nil
 }
@@ -228,7 +230,7 @@ func verifyReadOnly(path string) error {
 	var st unix.Statfs_t
 	err := unix.Statfs(path, &st)
 	switch {
-	case absent(err):
+	case place.Absent(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("looking at %s: %w", path, err)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 const (
@@ -29,7 +31,7 @@ type view struct {
 
 // attachment is a detached copy of a mount, to be put at target.
 type attachment struct {
-	target
+	place.Object
 	fd int
 }
 
@@ -93,11 +95,11 @@ func (v *view) copies() ([]attachment, error) {
 	}
 	list = append(list, v.caches()...)
 	for _, k := range []struct {
-		targets []target
+		targets []place.Object
 		attr    uint64
 	}{{writable, attrOpen}, {v.plan.readOnly, attrShut}, {v.plan.shown, attrShut}} {
 		for _, t := range k.targets {
-			fd, err := copyMount(t.path, k.attr)
+			fd, err := copyMount(t.Path, k.attr)
 			if err != nil {
 				return nil, err
 			}
@@ -132,7 +134,7 @@ func (v *view) copies() ([]attachment, error) {
 	}
 	// Parents first, so that the deeper path decides. At one path the later kind
 	// is mounted last: a mask covers everything else.
-	slices.SortStableFunc(list, func(a, b attachment) int { return strings.Compare(a.path, b.path) })
+	slices.SortStableFunc(list, func(a, b attachment) int { return strings.Compare(a.Path, b.Path) })
 	return list, nil
 }
 
@@ -141,17 +143,17 @@ func (v *view) privates() ([]attachment, error) {
 	var list []attachment
 	for _, p := range v.plan.private {
 		if v.plan.overlay == 0 {
-			fd, err := copyMount(p.dir.path, attrOpen)
+			fd, err := copyMount(p.dir.Path, attrOpen)
 			if err != nil {
 				return nil, err
 			}
 			if err := sameObject(fd, p.dir); err != nil {
 				return nil, err
 			}
-			list = append(list, attachment{target{path: p.name, inode: p.dir.inode, dir: true}, fd})
+			list = append(list, attachment{place.Object{Path: p.name, Inode: p.dir.Inode, Dir: true}, fd})
 		}
 		for _, t := range p.entries {
-			fd, err := copyMount(t.path, attrShut)
+			fd, err := copyMount(t.Path, attrShut)
 			if err != nil {
 				continue // gone meanwhile
 			}
@@ -189,15 +191,15 @@ func (v *view) attachAll(copies []attachment) error {
 // more, and needs nothing.
 func attach(a attachment) error {
 	defer unix.Close(a.fd)
-	at, err := openPath(a.path)
+	at, err := place.OpenPath(a.Path)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
 		return nil // verify looks whether that was for a good reason
 	}
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", a.path, err)
+		return fmt.Errorf("opening %s: %w", a.Path, err)
 	}
 	defer unix.Close(at)
-	if err = moveMount(a.fd, at, a.path); errors.Is(err, unix.ENOENT) {
+	if err = moveMount(a.fd, at, a.Path); errors.Is(err, unix.ENOENT) {
 		return nil // removed since it was opened: verify looks as well
 	}
 	return err
@@ -209,15 +211,6 @@ func moveMount(fd, at int, name string) error {
 		return fmt.Errorf("mounting over %s: %w", name, err)
 	}
 	return nil
-}
-
-// openPath opens a name that has been resolved before. A symbolic link in it
-// means that a part was replaced since.
-func openPath(path string) (int, error) {
-	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
 }
 
 // copyMount opens a detached copy of the tree at path, mounts below included.
@@ -239,13 +232,13 @@ func copyMount(path string, attr uint64) (int, error) {
 var errChanged = errors.New("was replaced while the sandbox was being set up; try again")
 
 // sameObject reports an error if fd is not what the host resolved.
-func sameObject(fd int, t target) error {
+func sameObject(fd int, t place.Object) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("%s: %w", t.path, err)
+		return fmt.Errorf("%s: %w", t.Path, err)
 	}
-	if (inode{st.Dev, st.Ino}) != t.inode {
-		return fmt.Errorf("%s %w", t.path, errChanged)
+	if (place.Inode{Dev: st.Dev, Ino: st.Ino}) != t.Inode {
+		return fmt.Errorf("%s %w", t.Path, errChanged)
 	}
 	return nil
 }
@@ -257,14 +250,14 @@ func sameObject(fd int, t target) error {
 // files are renamed from directory to directory.
 func (v *view) overmount() error {
 	for _, w := range v.plan.writable {
-		fd, err := openPath(w.path)
+		fd, err := place.OpenPath(w.Path)
 		if err != nil {
-			return fmt.Errorf("opening %s: %w", w.path, err)
+			return fmt.Errorf("opening %s: %w", w.Path, err)
 		}
-		v.overmounted[w.path] = fd
+		v.overmounted[w.Path] = fd
 	}
 	for _, p := range v.plan.private {
-		fd, err := openPath(p.name)
+		fd, err := place.OpenPath(p.name)
 		if err != nil {
 			return fmt.Errorf("opening %s: %w", p.name, err)
 		}
@@ -281,7 +274,7 @@ func (v *view) overmount() error {
 // pin makes dir, a directory or a link inside a writable path, a mount point under that path.
 func (v *view) pin(dir string) error {
 	for root, fd := range v.overmounted {
-		if !below(dir, root) {
+		if !place.Below(dir, root) {
 			continue
 		}
 		rel, err := filepath.Rel(root, dir)

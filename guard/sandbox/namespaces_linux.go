@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // namespaces is the host's end of a sandbox with an init process: process 1 of
@@ -271,7 +273,7 @@ func (n *namespaces) refresh() error {
 func (n *namespaces) mountOver(k kind, paths []string) error {
 	pl := &plan{}
 	for _, w := range n.policy.Writable {
-		t, err := locate(w)
+		t, err := place.Locate(w)
 		if err != nil {
 			continue // a root that is gone has no names in it
 		}

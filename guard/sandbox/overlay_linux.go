@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 const (
@@ -20,20 +22,20 @@ const (
 
 // An overlaid directory shows lower at path, and commands change a copy.
 type overlaid struct {
-	target         // what commands find at its path
-	lower   string // the path of what they find
-	entries []target
+	place.Object        // what commands find at its path
+	lower        string // the path of what they find
+	entries      []place.Object
 }
 
 // overlaid lists the directories that commands write.
 func (pl *plan) overlaid() (list []overlaid) {
 	for _, t := range pl.writable {
-		if t.dir {
-			list = append(list, overlaid{target: t, lower: t.path})
+		if t.Dir {
+			list = append(list, overlaid{Object: t, lower: t.Path})
 		}
 	}
 	for _, p := range pl.private {
-		list = append(list, overlaid{target{path: p.name, inode: p.dir.inode, dir: true}, p.dir.path, p.entries})
+		list = append(list, overlaid{place.Object{Path: p.name, Inode: p.dir.Inode, Dir: true}, p.dir.Path, p.entries})
 	}
 	return list
 }
@@ -64,7 +66,7 @@ func (v *view) overlays() (list []attachment, err error) {
 				break
 			}
 			v.noOverlay = failed
-			if !slices.Contains(v.plan.temporary, o.path) {
+			if !slices.Contains(v.plan.temporary, o.Path) {
 				continue
 			}
 			if fd, err = o.openEmpty(at); err != nil {
@@ -73,7 +75,7 @@ func (v *view) overlays() (list []attachment, err error) {
 		} else if v.refreshed, err = keep(v.refreshed, fd); err != nil {
 			break
 		}
-		list = append(list, attachment{o.target, fd})
+		list = append(list, attachment{o.Object, fd})
 	}
 	return list, errors.Join(err, unix.Unmount(overlayPlace, unix.MNT_DETACH))
 }
@@ -87,12 +89,12 @@ func keep(list []int, fd int) ([]int, error) {
 // open opens an overlay whose changes go below at. Without attributes of files the kernel could not record that a
 // directory replaces another one: it would fail to make it.
 func (o overlaid) open(at string) (int, error) {
-	lower, err := openPath(o.lower)
+	lower, err := place.OpenPath(o.lower)
 	if err != nil {
 		return -1, fmt.Errorf("opening %s: %w", o.lower, err)
 	}
 	defer unix.Close(lower)
-	if err := sameObject(lower, target{path: o.lower, inode: o.inode}); err != nil {
+	if err := sameObject(lower, place.Object{Path: o.lower, Inode: o.Inode}); err != nil {
 		return -1, err
 	}
 	var st unix.Stat_t
@@ -125,9 +127,9 @@ func (o overlaid) openEmpty(at string) (int, error) {
 		return -1, err
 	}
 	for _, t := range o.entries {
-		name := dir + t.path[len(o.path):]
+		name := dir + t.Path[len(o.Path):]
 		err := error(nil)
-		if t.dir {
+		if t.Dir {
 			err = unix.Mkdir(name, 0o700)
 		} else {
 			err = createFile(unix.AT_FDCWD, name, 0o600)

@@ -41,7 +41,7 @@ func findOwners(pl *plan) owners {
 	users, groups := numbersIn("/proc/self/uid_map"), numbersIn("/proc/self/gid_map")
 	for _, t := range pl.writable {
 		var st unix.Stat_t
-		if unix.Lstat(t.path, &st) != nil {
+		if unix.Lstat(t.Path, &st) != nil {
 			continue
 		}
 		o.users, o.groups = users.add(o.users, st.Uid), groups.add(o.groups, st.Gid)

@@ -1,21 +1,11 @@
 package sandbox
 
-// inode identifies a file whatever its name.
-type inode struct{ dev, ino uint64 }
-
-// target is an existing object, by a name without symbolic links, that is to be
-// bound, covered or pinned.
-type target struct {
-	path string
-	inode
-	dir  bool
-	link bool // symbolic; of what is found by locate, never
-}
+import "github.com/toolhost/toolhost/guard/sandbox/internal/place"
 
 // plan is a Policy resolved against the file system: what to do with which
 // object. Process 1 carries it out without resolving a name again.
 type plan struct {
-	writable, readOnly, denied, masked, shown, programs []target
+	writable, readOnly, denied, masked, shown, programs []place.Object
 	private                                             []private
 	caches                                              []cacheLayer
 	files                                               []fileCopy
@@ -34,27 +24,27 @@ type plan struct {
 // private is a Private directory.
 type private struct {
 	name    string
-	dir     target   // what takes its place
-	entries []target // of the host, by their names there
+	dir     place.Object   // what takes its place
+	entries []place.Object // of the host, by their names there
 }
 
 // cacheLayer is a Cache.
-type cacheLayer struct{ lower, upper, work target }
+type cacheLayer struct{ lower, upper, work place.Object }
 
 // encode writes the plan for process 1.
 func (pl *plan) encode(e *encoder) {
-	for _, list := range [][]target{pl.writable, pl.readOnly, pl.denied, pl.masked, pl.shown, pl.programs} {
+	for _, list := range [][]place.Object{pl.writable, pl.readOnly, pl.denied, pl.masked, pl.shown, pl.programs} {
 		encodeTargets(e, list)
 	}
 	e.uint(uint64(len(pl.private)))
 	for _, p := range pl.private {
 		e.str(p.name)
-		encodeTargets(e, []target{p.dir})
+		encodeTargets(e, []place.Object{p.dir})
 		encodeTargets(e, p.entries)
 	}
 	e.uint(uint64(len(pl.caches)))
 	for _, o := range pl.caches {
-		encodeTargets(e, []target{o.lower, o.upper, o.work})
+		encodeTargets(e, []place.Object{o.lower, o.upper, o.work})
 	}
 	e.uint(uint64(len(pl.files)))
 	for _, f := range pl.files {
@@ -75,7 +65,7 @@ func (pl *plan) encode(e *encoder) {
 
 func decodePlan(d *decoder) *plan {
 	pl := &plan{}
-	for _, list := range []*[]target{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown, &pl.programs} {
+	for _, list := range []*[]place.Object{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown, &pl.programs} {
 		*list = decodeTargets(d)
 	}
 	for n := d.uint(); n > 0 && d.err == nil; n-- {
@@ -110,27 +100,27 @@ func decodePlan(d *decoder) *plan {
 	return pl
 }
 
-func encodeTargets(e *encoder, list []target) {
+func encodeTargets(e *encoder, list []place.Object) {
 	e.uint(uint64(len(list)))
 	for _, t := range list {
-		e.str(t.path)
-		e.uint(t.dev)
-		e.uint(t.ino)
-		e.bool(t.dir)
+		e.str(t.Path)
+		e.uint(t.Dev)
+		e.uint(t.Ino)
+		e.bool(t.Dir)
 	}
 }
 
-func decodeTargets(d *decoder) []target {
+func decodeTargets(d *decoder) []place.Object {
 	n := d.uint()
 	if n > uint64(len(d.buf)) {
 		d.err = errMalformed
 		return nil
 	}
-	list := make([]target, 0, n)
+	list := make([]place.Object, 0, n)
 	for range n {
-		t := target{path: d.str()}
-		t.dev, t.ino = d.uint(), d.uint()
-		t.dir = d.bool()
+		t := place.Object{Path: d.str()}
+		t.Dev, t.Ino = d.uint(), d.uint()
+		t.Dir = d.bool()
 		list = append(list, t)
 	}
 	return list

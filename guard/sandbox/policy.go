@@ -224,9 +224,3 @@ func validatePath(path string) error {
 	}
 	return nil
 }
-
-// below reports whether path lies strictly below dir.
-func below(path, dir string) bool {
-	return strings.HasPrefix(path, dir) && len(path) > len(dir) &&
-		(path[len(dir)] == filepath.Separator || strings.HasSuffix(dir, string(filepath.Separator)))
-}

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // pseudo lists file systems that have files with side effects, and that the
@@ -32,7 +33,7 @@ func resolve(p Policy) (*plan, error) {
 	}
 	var err error
 	for _, l := range []struct {
-		to    *[]target
+		to    *[]place.Object
 		paths []string
 	}{{&pl.readOnly, p.ReadOnly}, {&pl.denied, p.Denied}, {&pl.masked, p.Masked}, {&pl.shown, p.Shown}, {&pl.programs,
 		p.Programs}} {
@@ -41,16 +42,16 @@ func resolve(p Policy) (*plan, error) {
 		}
 	}
 	for _, path := range p.Temporary {
-		if t, err := locate(path); err == nil {
-			pl.temporary = append(pl.temporary, t.path)
+		if t, err := place.Locate(path); err == nil {
+			pl.temporary = append(pl.temporary, t.Path)
 		}
 	}
-	pl.programs = slices.DeleteFunc(pl.programs, func(t target) bool {
-		return t.dir || slices.ContainsFunc(pl.writable, func(w target) bool { return within(t.path, w.path) })
+	pl.programs = slices.DeleteFunc(pl.programs, func(t place.Object) bool {
+		return t.Dir || slices.ContainsFunc(pl.writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) })
 	})
 	for _, path := range p.Sockets {
-		if t, err := locate(path); err == nil {
-			pl.sockets = append(pl.sockets, t.path)
+		if t, err := place.Locate(path); err == nil {
+			pl.sockets = append(pl.sockets, t.Path)
 		}
 	}
 	if pl.denied, err = pl.withLinks(pl.denied); err != nil {
@@ -75,24 +76,24 @@ func resolve(p Policy) (*plan, error) {
 func (pl *plan) resolvePrivate(list []Private) ([]private, error) {
 	hidden := func(path string) bool {
 		return slices.ContainsFunc(slices.Concat(pl.denied, pl.masked),
-			func(t target) bool { return within(path, t.path) })
+			func(t place.Object) bool { return place.Within(path, t.Path) })
 	}
 	var out []private
 	for _, d := range list {
 		if hidden(d.Name) {
 			continue
 		}
-		host, err := identify(d.Name)
-		if err != nil || !host.dir {
+		host, err := place.Identify(d.Name)
+		if err != nil || !host.Dir {
 			return nil, fmt.Errorf("sandbox: private path %s is not a directory", d.Name)
 		}
-		dir, err := locate(d.Dir)
+		dir, err := place.Locate(d.Dir)
 		if err != nil {
 			return nil, fmt.Errorf("sandbox: private path %s: %w", d.Name, err)
 		}
 		p := private{name: d.Name, dir: dir}
 		for _, t := range entriesOf(d.Name, d.Shown) {
-			if !hidden(filepath.Dir(t.path)) {
+			if !hidden(filepath.Dir(t.Path)) {
 				p.entries = append(p.entries, t)
 			}
 		}
@@ -108,36 +109,36 @@ func (pl *plan) resolvePrivate(list []Private) ([]private, error) {
 func (pl *plan) dropUnseen(p private) {
 	seen := make(map[string]bool, len(p.entries))
 	for _, t := range p.entries {
-		seen[t.path] = true
+		seen[t.Path] = true
 	}
-	unseen := func(t target) bool { return below(t.path, p.name) && !coveredBy(t.path, seen) }
+	unseen := func(t place.Object) bool { return place.Below(t.Path, p.name) && !coveredBy(t.Path, seen) }
 	pl.denied, pl.masked = slices.DeleteFunc(pl.denied, unseen), slices.DeleteFunc(pl.masked, unseen)
 }
 
 // entriesOf describes entries of a directory, without those that are gone.
-func entriesOf(dir string, names []string) []target {
-	var list []target
+func entriesOf(dir string, names []string) []place.Object {
+	var list []place.Object
 	for _, name := range names {
-		if t, err := identify(filepath.Join(dir, name)); err == nil {
+		if t, err := place.Identify(filepath.Join(dir, name)); err == nil {
 			list = append(list, t)
 		}
 	}
 	return list
 }
 
-func resolveWritable(path string) (target, error) {
-	t, err := locate(path)
+func resolveWritable(path string) (place.Object, error) {
+	t, err := place.Locate(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, fmt.Errorf("sandbox: writable path %s does not exist; create it before the sandbox starts", path)
 	}
 	if err != nil {
 		return t, fmt.Errorf("sandbox: writable path %s: %w", path, err)
 	}
-	if t.path == "/" {
+	if t.Path == "/" {
 		return t, fmt.Errorf("sandbox: writable path %s is the root of the file system; name the directories that are meant", path)
 	}
 	for _, d := range pseudo {
-		if within(t.path, d) {
+		if place.Within(t.Path, d) {
 			return t, fmt.Errorf("sandbox: writable path %s lies in %s, which every sandbox has of its own", path, d)
 		}
 	}
@@ -145,15 +146,15 @@ func resolveWritable(path string) (target, error) {
 }
 
 // resolveAll locates the paths that exist.
-func resolveAll(paths []string) ([]target, error) {
-	var list []target
+func resolveAll(paths []string) ([]place.Object, error) {
+	var list []place.Object
 	for _, path := range paths {
-		t, err := locate(path)
+		t, err := place.Locate(path)
 		switch {
-		case absent(err):
+		case place.Absent(err):
 		case err != nil:
 			return nil, fmt.Errorf("sandbox: cannot tell what %s is: %w", path, err)
-		case t.path == "/":
+		case t.Path == "/":
 			return nil, fmt.Errorf("sandbox: %s leads to the root of the file system", path)
 		default:
 			list = append(list, t)
@@ -162,43 +163,10 @@ func resolveAll(paths []string) ([]target, error) {
 	return list, nil
 }
 
-// absent reports whether err means that a command, which has no more rights than we have, will find nothing either.
-// That includes links that form a loop.
-func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, fs.ErrPermission) ||
-		errors.Is(err, unix.ELOOP)
-}
-
-// locate follows symbolic links to the object that reading path would reach.
-func locate(path string) (target, error) {
-	resolved, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		if _, kernel := os.Stat(path); errors.Is(kernel, unix.ELOOP) { // which EvalSymlinks says in words of its own
-			err = kernel
-		}
-		return target{}, err
-	}
-	return identify(resolved)
-}
-
-// identify describes the object at path itself.
-func identify(path string) (target, error) {
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
-		return target{}, &fs.PathError{Op: "lstat", Path: path, Err: err}
-	}
-	return target{
-		path:  path,
-		inode: inode{dev: st.Dev, ino: st.Ino},
-		dir:   st.Mode&unix.S_IFMT == unix.S_IFDIR,
-		link:  st.Mode&unix.S_IFMT == unix.S_IFLNK,
-	}, nil
-}
-
 // withLinks adds to list every other name, inside the writable paths, of the
 // files in it. Below a directory in list, files with several names count too.
-func (pl *plan) withLinks(list []target) ([]target, error) {
-	linked := make(map[inode]bool)
+func (pl *plan) withLinks(list []place.Object) ([]place.Object, error) {
+	linked := make(map[place.Inode]bool)
 	for _, t := range list {
 		if err := collectLinked(t, linked); err != nil {
 			return nil, err
@@ -209,12 +177,12 @@ func (pl *plan) withLinks(list []target) ([]target, error) {
 	}
 	covered := make(map[string]bool, len(list))
 	for _, t := range list {
-		covered[t.path] = true
+		covered[t.Path] = true
 	}
 	for _, w := range pl.writable {
-		err := walkLinked(w, func(name string, id inode) error {
+		err := walkLinked(w, func(name string, id place.Inode) error {
 			if linked[id] && !coveredBy(name, covered) {
-				list = append(list, target{path: name, inode: id})
+				list = append(list, place.Object{Path: name, Inode: id})
 			}
 			return nil
 		})
@@ -236,8 +204,8 @@ func coveredBy(name string, set map[string]bool) bool {
 }
 
 // collectLinked adds the files at or below t that have more than one name.
-func collectLinked(t target, to map[inode]bool) error {
-	return walkLinked(t, func(_ string, id inode) error {
+func collectLinked(t place.Object, to map[place.Inode]bool) error {
+	return walkLinked(t, func(_ string, id place.Inode) error {
 		to[id] = true
 		return nil
 	})
@@ -245,10 +213,10 @@ func collectLinked(t target, to map[inode]bool) error {
 
 // walkLinked calls f for every file at or below t that is not a directory and
 // has more than one name.
-func walkLinked(t target, f func(path string, id inode) error) error {
-	return filepath.WalkDir(t.path, func(path string, d fs.DirEntry, err error) error {
+func walkLinked(t place.Object, f func(path string, id place.Inode) error) error {
+	return filepath.WalkDir(t.Path, func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case absent(err):
+		case place.Absent(err):
 			return nil
 		case err != nil:
 			return fmt.Errorf("sandbox: looking for hard links: %w", err)
@@ -259,7 +227,7 @@ func walkLinked(t target, f func(path string, id inode) error) error {
 		if err := unix.Lstat(path, &st); err != nil || st.Nlink < 2 {
 			return nil // gone again, or the only name
 		}
-		return f(path, inode{dev: st.Dev, ino: st.Ino})
+		return f(path, place.Inode{Dev: st.Dev, Ino: st.Ino})
 	})
 }
 
@@ -270,15 +238,15 @@ func walkLinked(t target, f func(path string, id inode) error) error {
 func (pl *plan) pin(protected, ways []string) {
 	paths := slices.Concat(protected, ways)
 	for _, path := range paths {
-		t, err := identify(filepath.Clean(path))
-		pinned := err == nil && (t.link || t.dir && slices.Contains(ways, path))
-		if pinned && slices.ContainsFunc(pl.writable, func(w target) bool { return below(t.path, w.path) }) {
-			pl.pins = append(pl.pins, t.path)
+		t, err := place.Identify(filepath.Clean(path))
+		pinned := err == nil && (t.Link || t.Dir && slices.Contains(ways, path))
+		if pinned && slices.ContainsFunc(pl.writable, func(w place.Object) bool { return place.Below(t.Path, w.Path) }) {
+			pl.pins = append(pl.pins, t.Path)
 		}
 	}
-	for _, list := range [][]target{pl.denied, pl.readOnly, pl.masked} {
+	for _, list := range [][]place.Object{pl.denied, pl.readOnly, pl.masked} {
 		for _, t := range list {
-			paths = append(paths, t.path)
+			paths = append(paths, t.Path)
 		}
 	}
 	for _, path := range paths {
@@ -291,8 +259,8 @@ func (pl *plan) pin(protected, ways []string) {
 func (pl *plan) parents(path string) []string {
 	var list []string
 	for _, w := range pl.writable {
-		for dir := filepath.Dir(filepath.Clean(path)); below(dir, w.path); dir = filepath.Dir(dir) {
-			if t, err := identify(dir); err == nil && t.dir {
+		for dir := filepath.Dir(filepath.Clean(path)); place.Below(dir, w.Path); dir = filepath.Dir(dir) {
+			if t, err := place.Identify(dir); err == nil && t.Dir {
 				list = append(list, dir)
 			}
 		}
@@ -303,39 +271,25 @@ func (pl *plan) parents(path string) []string {
 // normalize sorts parents before children and removes duplicates and what lies
 // inside something denied already.
 func (pl *plan) normalize() {
-	for _, list := range []*[]target{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown, &pl.programs} {
-		slices.SortFunc(*list, func(a, b target) int { return strings.Compare(a.path, b.path) })
+	for _, list := range []*[]place.Object{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown, &pl.programs} {
+		slices.SortFunc(*list, func(a, b place.Object) int { return strings.Compare(a.Path, b.Path) })
 		*list = slices.Compact(*list)
 	}
 	pl.denied = outermost(pl.denied)
 	slices.Sort(pl.pins)
 	pl.pins = slices.Compact(pl.pins)
 	pl.pins = slices.DeleteFunc(pl.pins, func(p string) bool {
-		return slices.ContainsFunc(pl.denied, func(d target) bool { return within(p, d.path) })
+		return slices.ContainsFunc(pl.denied, func(d place.Object) bool { return place.Within(p, d.Path) })
 	})
 }
 
 // outermost drops what lies below another entry.
-func outermost(list []target) []target {
+func outermost(list []place.Object) []place.Object {
 	dirs := make(map[string]bool, len(list))
 	for _, t := range list {
-		if t.dir {
-			dirs[t.path] = true
+		if t.Dir {
+			dirs[t.Path] = true
 		}
 	}
-	return slices.DeleteFunc(list, func(t target) bool { return coveredBy(filepath.Dir(t.path), dirs) })
-}
-
-// within reports whether path is dir or lies below it, element by element.
-func within(path, dir string) bool {
-	return path == dir || below(path, dir)
-}
-
-func withinAny(path string, dirs []string) bool {
-	for _, d := range dirs {
-		if within(path, d) {
-			return true
-		}
-	}
-	return false
+	return slices.DeleteFunc(list, func(t place.Object) bool { return coveredBy(filepath.Dir(t.Path), dirs) })
 }

@@ -141,7 +141,7 @@ func writeRuleset(pl *plan) (*kernel.Ruleset, error) {
 	}
 	files := r.Handled &^ unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	for _, t := range pl.writable {
-		if err := r.Allow(t.path, files); err != nil {
+		if err := r.Allow(t.Path, files); err != nil {
 			r.Close()
 			return nil, err
 		}

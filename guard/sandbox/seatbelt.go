@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // seatbeltProfile writes the policy in the language of sandbox-exec(1). The last rule that matches
@@ -68,10 +70,10 @@ func seatbeltPins(p Policy) []string {
 	var list []string
 	for i, path := range slices.Concat(p.Pinned, p.ReadOnly, p.Denied, p.Masked) {
 		for _, w := range p.Writable {
-			if i < len(p.Pinned) && below(path, w) {
+			if i < len(p.Pinned) && place.Below(path, w) {
 				list = append(list, path)
 			}
-			for dir := filepath.Dir(path); below(dir, w); dir = filepath.Dir(dir) {
+			for dir := filepath.Dir(path); place.Below(dir, w); dir = filepath.Dir(dir) {
 				list = append(list, dir)
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // command is what a Spec has become inside.
@@ -70,12 +72,12 @@ func (s *spawner) fork(c command) (forked, error) {
 		if p.ns, err = unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 			return p, fmt.Errorf("making a namespace for the command: %w", err)
 		}
-		id, err := inodeOf(p.ns)
+		id, err := place.InodeOf(p.ns)
 		if err != nil {
 			unix.Close(p.ns)
 			return p, fmt.Errorf("making a namespace for the command: %w", err)
 		}
-		p.mark = id.ino
+		p.mark = id.Ino
 		attr.PidFD = &p.pidfd
 	} else {
 		attr.Pdeathsig = syscall.SIGKILL
