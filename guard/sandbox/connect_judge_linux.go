@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/behalf"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
@@ -21,7 +22,7 @@ import (
 func (k *connector) judge(c *kernel.Call, node int) unix.Errno {
 	var st unix.Stat_t
 	if err := unix.Fstat(node, &st); err != nil {
-		return errnoOf(err)
+		return behalf.Errno(err)
 	}
 	link := "/proc/self/fd/" + strconv.Itoa(node)
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
@@ -32,7 +33,7 @@ func (k *connector) judge(c *kernel.Call, node int) unix.Errno {
 	}
 	path, err := os.Readlink(link)
 	if err != nil {
-		return errnoOf(err)
+		return behalf.Errno(err)
 	}
 	id := place.Inode{Dev: st.Dev, Ino: st.Ino}
 	if k.names(path, id, node) {
@@ -86,7 +87,7 @@ func (k *connector) names(path string, id place.Inode, node int) bool {
 		if !a.Dir && a.Inode == id {
 			return true
 		}
-		if !a.Dir && !onReadOnly(node) {
+		if !a.Dir && !place.OnReadOnly(node) {
 			continue
 		}
 		if t, err := place.Identify(path); err == nil && t.Inode == id { // else the name is another file's on the host
@@ -127,20 +128,12 @@ const unreadable = "no connection is made for it, because its memory cannot be r
 
 // failure is the error of the caller when something of it could not be read.
 func (k *connector) failure(c *kernel.Call, err error) unix.Errno {
-	errno := errnoOf(err)
+	errno := behalf.Errno(err)
 	if errno == unix.EPERM { // of the kernel, which connect(2) has no such reason for
 		k.refuse(c.Status()["Name"], unreadable)
 		return unix.EACCES
 	}
 	return errno
-}
-
-func errnoOf(err error) unix.Errno {
-	var errno unix.Errno
-	if errors.As(err, &errno) {
-		return errno
-	}
-	return unix.EACCES
 }
 
 // refuse notes a refusal.

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -17,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/behalf"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
@@ -156,37 +155,10 @@ type outcome struct {
 func (k *connector) attempt(c *kernel.Call) (o outcome) {
 	k.places <- struct{}{}
 	defer func() { <-k.places }()
-	if err := withoutPowers(func() { o = k.try(c) }); err != nil {
-		return outcome{errno: errnoOf(err)}
+	if err := behalf.WithoutPowers(func() { o = k.try(c) }); err != nil {
+		return outcome{errno: behalf.Errno(err)}
 	}
 	return o
-}
-
-// withoutPowers runs f on a thread without root's capabilities, which commands do not
-// have either. Those over the sandbox's namespaces come from owning them.
-func withoutPowers(f func()) error {
-	if os.Geteuid() != 0 {
-		f()
-		return nil
-	}
-	runtime.LockOSThread()
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var all, none [2]unix.CapUserData
-	if err := unix.Capget(&header, &all[0]); err != nil {
-		return err
-	}
-	for i := range none {
-		none[i] = unix.CapUserData{Permitted: all[i].Permitted, Inheritable: all[i].Inheritable}
-	}
-	if err := unix.Capset(&header, &none[0]); err != nil {
-		return err
-	}
-	f()
-	if err := unix.Capset(&header, &all[0]); err != nil {
-		return err // the thread stays locked, and ends
-	}
-	runtime.UnlockOSThread()
-	return nil
 }
 
 // try is attempt without a limit.
@@ -198,7 +170,7 @@ func (k *connector) try(c *kernel.Call) outcome {
 	defer unix.Close(fd)
 	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil {
-		return outcome{errno: errnoOf(err)}
+		return outcome{errno: behalf.Errno(err)}
 	}
 	size := int(int32(c.Args[2]))
 	if size < 0 || size > unix.SizeofSockaddrAny {
@@ -254,7 +226,7 @@ func (k *connector) connectUnix(c *kernel.Call, fd int, address []byte) outcome 
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	switch {
 	case err != nil:
-		return outcome{errno: errnoOf(err)}
+		return outcome{errno: behalf.Errno(err)}
 	case kind != unix.SOCK_STREAM && kind != unix.SOCK_SEQPACKET:
 		return outcome{errno: unix.EPERM} // commands have none: it was handed to them
 	case len(address) <= pathAt || len(address) > unix.SizeofSockaddrUnix || family(address) != unix.AF_UNIX:
@@ -267,7 +239,7 @@ func (k *connector) connectUnix(c *kernel.Call, fd int, address []byte) outcome 
 	path, _, _ := bytes.Cut(address[pathAt:], []byte{0})
 	node, err := k.socket(c, string(path))
 	if err != nil {
-		return outcome{errno: errnoOf(err)}
+		return outcome{errno: behalf.Errno(err)}
 	}
 	defer unix.Close(node)
 	name := append([]byte("/proc/self/fd/"+strconv.Itoa(node)), 0)
@@ -276,7 +248,7 @@ func (k *connector) connectUnix(c *kernel.Call, fd int, address []byte) outcome 
 
 // socket opens the file that a command may connect to by path.
 func (k *connector) socket(c *kernel.Call, path string) (int, error) {
-	node, err := lookup(c, path)
+	node, err := behalf.Open(c, path)
 	if errors.Is(err, unix.ENOENT) {
 		return k.underPrivate(path)
 	}
@@ -320,13 +292,13 @@ func (k *connector) underPrivate(path string) (int, error) {
 func connectTo(fd int, address []byte) outcome {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err != nil {
-		return outcome{errno: errnoOf(err)}
+		return outcome{errno: behalf.Errno(err)}
 	}
 	if flags&unix.O_NONBLOCK != 0 {
 		return outcome{errno: connectRaw(fd, address)}
 	}
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags|unix.O_NONBLOCK); err != nil {
-		return outcome{errno: errnoOf(err)}
+		return outcome{errno: behalf.Errno(err)}
 	}
 	a := outcome{errno: connectRaw(fd, address)}
 	if a.errno == unix.EINPROGRESS {

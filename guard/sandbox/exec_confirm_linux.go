@@ -9,7 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
 // Why a program was refused, or killed, that was to be compared once more.
@@ -24,7 +25,7 @@ const tracingStop = "t"
 
 // tracers are threads that have no children but what they trace: a wait for any of those
 // disturbs no other call.
-var tracers = make(chan thread, 4)
+var tracers = make(chan kernel.Thread, 4)
 
 // confirm starts the program, stops it before its first instruction, and kills it if it
 // is not the one that was judged. It calls Failed before the process ends, so that
@@ -35,13 +36,13 @@ func (l *execLook) confirm(v ExecVerdict) {
 			v.Failed(why)
 		}
 	}
-	var t thread
+	var t kernel.Thread
 	select {
 	case t = <-tracers:
 	default:
-		t = newThread()
+		t = kernel.NewThread()
 	}
-	t.do(func() { l.trace(v.Confirm, failed) })
+	t.Do(func() { l.trace(v.Confirm, failed) })
 	select {
 	case tracers <- t:
 	default:
@@ -88,7 +89,7 @@ func (l *execLook) trace(strict bool, failed func(why string)) {
 		event := int(ws) >> 16
 		if event == unix.PTRACE_EVENT_EXEC && !l.same(pid) {
 			// A process that was killed meanwhile has no program to compare, and does not stop again.
-			if s, err := statOf(pid); err == nil && s.state == tracingStop {
+			if s, err := proc.StatOf(pid); err == nil && s.State == tracingStop {
 				failed(whyChanged)
 			}
 			unix.Kill(pid, unix.SIGKILL)
@@ -109,7 +110,7 @@ func (l *execLook) trace(strict bool, failed func(why string)) {
 // same reports whether a process runs what was judged.
 func (l *execLook) same(pid int) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
-	if id, err := imageOf(pid); err != nil || id != l.image {
+	if id, err := proc.ImageOf(pid); err != nil || id != l.image {
 		return false
 	}
 	want := strings.Join(l.argv, "\x00")
@@ -136,24 +137,17 @@ func (l *execLook) same(pid int) bool {
 // shared reports whether others that run could change the arguments of a thread: further threads of its process, or of
 // the process that it shares its memory with. That is the parent, which waits for it after vfork.
 func shared(thread int) bool {
-	s, err := statOf(thread)
-	if err != nil || s.threads > 1 {
+	s, err := proc.StatOf(thread)
+	if err != nil || s.Threads > 1 {
 		return true
 	}
 	const vm = 1 // KCMP_VM
-	if same, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(thread), uintptr(s.parent), vm, 0, 0, 0); errno != 0 ||
+	if same, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(thread), uintptr(s.Parent), vm, 0, 0, 0); errno != 0 ||
 		same != 0 {
 		return false
 	}
-	parent, err := statOf(s.parent)
-	return err != nil || parent.threads > 1 || parent.state != "D"
-}
-
-// imageOf returns the file that a process runs.
-func imageOf(pid int) (place.Inode, error) {
-	var st unix.Stat_t
-	err := unix.Stat("/proc/"+strconv.Itoa(pid)+"/exe", &st)
-	return place.Inode{Dev: st.Dev, Ino: st.Ino}, err
+	parent, err := proc.StatOf(s.Parent)
+	return err != nil || parent.Threads > 1 || parent.State != "D"
 }
 
 func ptrace(request, pid int, data uintptr) error {

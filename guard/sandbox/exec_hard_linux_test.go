@@ -12,8 +12,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/toolhost/toolhost/integration/samples"
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // A process that another one traces cannot be compared: it is refused where that is asked for, and runs else.
@@ -177,7 +179,7 @@ func TestExecHostKilled(t *testing.T) {
 			}
 			waitFor(t, "the other process", func() bool { return sleepers(t, d) == 1 })
 			cmd.Process.Signal(unix.SIGSTOP) // a host that is stopped lets nothing start, and what waits can be killed
-			waitFor(t, "the host to stop", func() bool { stat, err := statOf(cmd.Process.Pid); return err == nil && stat.state == "T" })
+			waitFor(t, "the host to stop", func() bool { stat, err := proc.StatOf(cmd.Process.Pid); return err == nil && stat.State == "T" })
 			if n := sleepers(t, d); n != 1 {
 				t.Errorf("%d other processes are there while the host is stopped", n)
 			}

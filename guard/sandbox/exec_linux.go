@@ -6,7 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/behalf"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
 // withdrawAfter is how often it is looked whether a process still waits for a judge that takes its time.
@@ -28,11 +30,11 @@ func (g *ExecGate) begin(c *kernel.Call) bool {
 
 // root notes the number of the command's process, and of its parent.
 func (g *ExecGate) root(shell int) {
-	s, err := statOf(shell)
+	s, err := proc.StatOf(shell)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.shell = shell; err == nil {
-		g.parent = s.parent
+		g.parent = s.Parent
 	}
 }
 
@@ -44,7 +46,7 @@ func (g *ExecGate) roots() (shell, parent int) {
 }
 
 // answer answers a call of one command's programs, whose root directory is known if root is not nil.
-func (g *ExecGate) answer(c *kernel.Call, root *rootDir) unix.Errno {
+func (g *ExecGate) answer(c *kernel.Call, root *behalf.Root) unix.Errno {
 	g.mu.Lock()
 	judge := g.judge
 	g.mu.Unlock()
@@ -65,7 +67,7 @@ func (g *ExecGate) answer(c *kernel.Call, root *rootDir) unix.Errno {
 			return err
 		}
 		l.exec.Unreadable = err
-	case *unseenError:
+	case *behalf.UnseenError:
 		l.exec.Unreadable = errUnreadableProcess
 	default:
 		if err != errNotExecutable {
@@ -92,11 +94,11 @@ func (g *ExecGate) answer(c *kernel.Call, root *rootDir) unix.Errno {
 
 // nested tells the judge of a program that wants a listener of its own. A thread can have one.
 func (l *execLook) nested(judge ExecJudge) {
-	s, err := statOf(l.call.Thread)
+	s, err := proc.StatOf(l.call.Thread)
 	if err != nil || judge == nil || !l.call.Waits() {
 		return
 	}
-	l.exec = Exec{Path: s.name, Args: []string{s.name}, Thread: l.call.Thread, Asker: l.asker, Unreadable: errNested}
+	l.exec = Exec{Path: s.Name, Args: []string{s.Name}, Thread: l.call.Thread, Asker: l.asker, Unreadable: errNested}
 	ctx, stop := l.gate.while(l.call)
 	defer stop()
 	judge(ctx, &l.exec)

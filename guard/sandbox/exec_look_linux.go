@@ -13,8 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/behalf"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
 const (
@@ -39,11 +41,11 @@ type execLook struct {
 	exec  Exec
 	call  *kernel.Call
 	gate  *ExecGate
-	root  *rootDir    // or nil
-	base  string      // what a relative path begins at, see openOf
-	named string      // the path as the kernel hands it on to an interpreter
-	argv  []string    // what the program will get
-	image place.Inode // the file that the kernel will run
+	root  *behalf.Root // or nil
+	base  string       // what a relative path begins at, see openOf
+	named string       // the path as the kernel hands it on to an interpreter
+	argv  []string     // what the program will get
+	image place.Inode  // the file that the kernel will run
 }
 
 func (l *execLook) close() {
@@ -82,7 +84,7 @@ func (l *execLook) look() error {
 		return err
 	}
 	if l.exec.Dir, err = os.Readlink(l.proc("cwd")); err != nil {
-		return &unseenError{err}
+		return &behalf.UnseenError{Err: err}
 	}
 	l.exec.Path = path
 	if !filepath.IsAbs(path) {
@@ -107,7 +109,7 @@ func memoryError(err error) error {
 	if errors.Is(err, unix.EFAULT) || errors.Is(err, unix.ESRCH) {
 		return err
 	}
-	return &unseenError{err}
+	return &behalf.UnseenError{Err: err}
 }
 
 // proc names something of the caller's in /proc.
@@ -124,8 +126,8 @@ func (l *execLook) open(path string, flags uint64) (int, error) {
 		}
 		return node, err
 	}
-	node, err := l.root.lookup(l.call, l.base, path, flags&atNofollow != 0)
-	switch unseen := new(unseenError); {
+	node, err := l.root.Open(l.call, l.base, path, flags&atNofollow != 0)
+	switch unseen := new(behalf.UnseenError); {
 	case l.base == "cwd" || !errors.As(err, &unseen):
 		return node, err
 	case errors.Is(err, unix.ENOENT):
@@ -219,7 +221,7 @@ func (l *execLook) follow(node int) error {
 		}
 		l.argv = append(append(first, name), l.argv[1:]...)
 		name = interpreter
-		if node, err = l.root.lookup(l.call, "cwd", interpreter, false); err != nil {
+		if node, err = l.root.Open(l.call, "cwd", interpreter, false); err != nil {
 			return err
 		}
 	}
@@ -246,7 +248,7 @@ func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
 	if err != nil {
 		// A command cannot have made a file of another user, nor the mask of a program, so the file is not a script that
 		// hides its interpreter.
-		if errors.Is(err, unix.EACCES) && (st.Uid != uint32(os.Geteuid()) || st.Size == 0 && onReadOnly(node)) {
+		if errors.Is(err, unix.EACCES) && (st.Uid != uint32(os.Geteuid()) || st.Size == 0 && place.OnReadOnly(node)) {
 			return nil, nil
 		}
 		return nil, errUnreadableFile
@@ -259,12 +261,6 @@ func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
 	return head[:n], nil
 }
 
-// onReadOnly reports whether a file lies where nothing can be written.
-func onReadOnly(node int) bool {
-	var fs unix.Statfs_t
-	return unix.Fstatfs(node, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0
-}
-
 // describe describes a file that was opened by O_PATH.
 func describe(node int) (f ExecFile, st unix.Stat_t, err error) {
 	if err := unix.Fstat(node, &st); err != nil {
@@ -272,7 +268,7 @@ func describe(node int) (f ExecFile, st unix.Stat_t, err error) {
 	}
 	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(node))
 	if err != nil {
-		return f, st, &unseenError{err}
+		return f, st, &behalf.UnseenError{Err: err}
 	}
 	f = ExecFile{Name: name, Dev: st.Dev, Inode: st.Ino, Size: st.Size, Ctime: time.Unix(st.Ctim.Unix()),
 		Unlinked: st.Nlink == 0}
@@ -296,7 +292,7 @@ func openNode(node int) (*os.File, error) {
 
 // openNamed is [Exec].Open.
 func (l *execLook) openNamed(name string) (f ExecFile, err error) {
-	node, err := l.root.lookup(l.call, "cwd", name, false)
+	node, err := l.root.Open(l.call, "cwd", name, false)
 	if err != nil {
 		return f, err
 	}
@@ -330,7 +326,7 @@ func (l *execLook) followLoader(head []byte) error {
 		if !strings.Contains(program, "/") {
 			return errLoaderOperand
 		}
-		node, err := l.root.lookup(l.call, "cwd", program, false)
+		node, err := l.root.Open(l.call, "cwd", program, false)
 		if err != nil {
 			return nil // as the loader will find
 		}
@@ -349,21 +345,21 @@ func (l *execLook) asker() (a ExecAsker) {
 	shell, parent := l.gate.roots()
 	pid := a.Process
 	for first := true; pid > 1 && len(a.Chain) < maxChain; first = false {
-		s, err := statOf(pid)
+		s, err := proc.StatOf(pid)
 		if err != nil {
 			break
 		}
 		if first {
-			a.Started = s.started
+			a.Started = s.Started
 		}
 		if pid == parent { // which adopts orphans
 			break
 		}
-		a.Chain = append(a.Chain, s.name)
+		a.Chain = append(a.Chain, s.Name)
 		if pid == shell {
 			break
 		}
-		pid = s.parent
+		pid = s.Parent
 	}
 	slices.Reverse(a.Chain)
 	// A copy of its parent that has not started a program has its name, too.

@@ -1,16 +1,16 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/behalf"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
 // serveCalls answers the calls of the processes under a filter until the last one has ended. files are what
@@ -26,7 +26,7 @@ func serveCalls(files []int, k *connector, execs kernel.Judge) error {
 	}
 	judges[unix.SYS_SECCOMP] = execs
 	for _, nr := range kernel.ModeChanges() {
-		judges[nr] = changeMode
+		judges[nr] = behalf.ChangeMode
 	}
 	if len(files) == 2 && k != nil {
 		return k.serve(files[0], files[1], judges)
@@ -43,9 +43,9 @@ func serveCalls(files []int, k *connector, execs kernel.Judge) error {
 // only returns the [kernel.Judge] of a listener under which there is one command. The processes of a confined one have
 // all the same root directory.
 func (g *ExecGate) only(confined bool) kernel.Judge {
-	var root *rootDir
+	var root *behalf.Root
 	if confined {
-		root = &rootDir{}
+		root = &behalf.Root{}
 	}
 	return func(c *kernel.Call) unix.Errno {
 		if g.begin(c) {
@@ -59,7 +59,7 @@ func (g *ExecGate) only(confined bool) kernel.Judge {
 // cannot leave.
 type execMarks struct {
 	spawner place.Inode // the program of the process that starts commands
-	root    rootDir
+	root    behalf.Root
 
 	mu    sync.Mutex
 	known map[string]*execMark // by the namespace as /proc names it
@@ -88,7 +88,7 @@ func (m *execMark) bind(g *ExecGate) {
 func newExecMarks(spawner int) (*execMarks, error) {
 	ms := &execMarks{known: make(map[string]*execMark)}
 	var err error
-	if ms.spawner, err = imageOf(spawner); err != nil {
+	if ms.spawner, err = proc.ImageOf(spawner); err != nil {
 		return nil, fmt.Errorf("sandbox: the program that starts commands: %w", err)
 	}
 	return ms, nil
@@ -96,7 +96,7 @@ func newExecMarks(spawner int) (*execMarks, error) {
 
 // answer is the [kernel.Judge] of the programs of all commands.
 func (ms *execMarks) answer(c *kernel.Call) unix.Errno {
-	name, err := markOf(c.Thread)
+	name, err := proc.MarkOf(c.Thread)
 	if err != nil {
 		return unix.EACCES
 	}
@@ -105,7 +105,7 @@ func (ms *execMarks) answer(c *kernel.Call) unix.Errno {
 	case !c.Waits():
 		return unix.EINTR
 	case err != nil:
-		return errnoOf(err)
+		return behalf.Errno(err)
 	case first:
 		c.Continue()
 		return 0
@@ -118,23 +118,6 @@ func (ms *execMarks) answer(c *kernel.Call) unix.Errno {
 	return m.gate.answer(c, &ms.root)
 }
 
-// markOf returns the name of a process's namespace. The kernel hides the namespace of a process that runs a program
-// which its user may not read: markOf then returns that of the nearest ancestor whose namespace it can read, and
-// fails if there is none.
-func markOf(pid int) (name string, err error) {
-	for {
-		name, err = os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/uts")
-		if !errors.Is(err, unix.EACCES) {
-			return name, err
-		}
-		s, statErr := statOf(pid)
-		if statErr != nil || s.parent <= 1 {
-			return "", err
-		}
-		pid = s.parent
-	}
-}
-
 // find returns the mark of a namespace. The first program in one that is not known is the command's own, which the
 // spawner starts: the host learns of the command when that has been done.
 func (ms *execMarks) find(c *kernel.Call, name string) (m *execMark, first bool, err error) {
@@ -143,7 +126,7 @@ func (ms *execMarks) find(c *kernel.Call, name string) (m *execMark, first bool,
 	if m := ms.known[name]; m != nil {
 		return m, false, nil
 	}
-	if id, err := imageOf(c.Thread); err != nil || id != ms.spawner || !c.Waits() {
+	if id, err := proc.ImageOf(c.Thread); err != nil || id != ms.spawner || !c.Waits() {
 		return nil, false, unix.EACCES
 	}
 	m = &execMark{shell: c.Thread, bound: make(chan struct{})}
@@ -161,7 +144,7 @@ func (ms *execMarks) bind(number uint64, g *ExecGate) {
 	}
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	if m := ms.known[markName(number)]; m != nil {
+	if m := ms.known[proc.MarkName(number)]; m != nil {
 		m.bind(g)
 	}
 }
@@ -173,7 +156,7 @@ func (ms *execMarks) drop(number uint64) {
 	}
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	ms.forget(markName(number))
+	ms.forget(proc.MarkName(number))
 }
 
 // forget is drop for callers that hold the lock.
@@ -197,5 +180,3 @@ func (ms *execMarks) close() {
 		ms.forget(name)
 	}
 }
-
-func markName(number uint64) string { return "uts:[" + strconv.FormatUint(number, 10) + "]" }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 	"github.com/toolhost/toolhost/guard/sshagent"
 )
 
@@ -38,10 +39,10 @@ func (k *connector) note(c *kernel.Call, fd int) bool {
 	}
 	who := caller{program: programOf(c.Thread)}
 	who.pid, _ = strconv.Atoi(c.Status()["Tgid"]) // 0 is no process
-	if s, err := statOf(who.pid); err == nil {
-		who.name, who.started = strings.ToValidUTF8(s.name, "?"), s.started
+	if s, err := proc.StatOf(who.pid); err == nil {
+		who.name, who.started = strings.ToValidUTF8(s.Name, "?"), s.Started
 	}
-	who.mark, _ = markOf(c.Thread) // "" is no command's
+	who.mark, _ = proc.MarkOf(c.Thread) // "" is no command's
 	if !c.Waits() {
 		return false
 	}
@@ -100,10 +101,10 @@ func (k *connector) callerOf(from, to netip.AddrPort) caller {
 // loggedIn has the judge of a command record that a process of it logs in by SSH, or why it does not.
 func (s *Sandbox) loggedIn(n *namespaces, k *connector, pid int, d sshagent.Destination, refused string) {
 	who := caller{pid: pid}
-	if st, err := statOf(pid); err == nil {
-		who.name, who.started = strings.ToValidUTF8(st.name, "?"), st.started
+	if st, err := proc.StatOf(pid); err == nil {
+		who.name, who.started = strings.ToValidUTF8(st.Name, "?"), st.Started
 	}
-	who.mark, _ = markOf(pid) // "" is no command's
+	who.mark, _ = proc.MarkOf(pid) // "" is no command's
 	gate, chain := s.hosts.only(), []string(nil)
 	if c := n.commandOf(who); c != nil {
 		gate, chain = c.hosts, who.chain(c.number())
@@ -144,7 +145,7 @@ func (n *namespaces) marked(mark string) (c *nsProcess, all bool) {
 	all = true
 	for _, other := range n.commands {
 		switch {
-		case markName(other.mark) == mark:
+		case proc.MarkName(other.mark) == mark:
 			c = other
 		case other.mark == 0:
 			all = false
@@ -156,21 +157,21 @@ func (n *namespaces) marked(mark string) (c *nsProcess, all bool) {
 // chain returns the programs from that of the caller's command, whose process is own, down to the caller, as
 // [Connection].Chain has them.
 func (who caller) chain(own int) (chain []string) {
-	if s, err := statOf(who.pid); err != nil || s.started != who.started { // it has ended
+	if s, err := proc.StatOf(who.pid); err != nil || s.Started != who.started { // it has ended
 		return []string{who.name}
 	}
 	pid := who.pid
 	for len(chain) < maxChain {
-		s, err := statOf(pid)
+		s, err := proc.StatOf(pid)
 		if err != nil {
 			break
 		}
-		chain = append(chain, strings.ToValidUTF8(s.name, "?"))
-		now, err := os.Readlink("/proc/" + strconv.Itoa(s.parent) + "/ns/uts")
+		chain = append(chain, strings.ToValidUTF8(s.Name, "?"))
+		now, err := os.Readlink("/proc/" + strconv.Itoa(s.Parent) + "/ns/uts")
 		if pid == own || err != nil || now != who.mark {
 			break
 		}
-		pid = s.parent
+		pid = s.Parent
 	}
 	slices.Reverse(chain)
 	// A copy of its parent that has not started a program has its name, too.

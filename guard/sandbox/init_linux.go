@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
 // initArg is the first argument of a program that is to become part of a
@@ -368,7 +369,7 @@ func (g *initProcess) start(id uint64, d *decoder, files []int) (mark uint64, te
 	if err != nil || p.pidfd < 0 {
 		return p.mark, nil, err
 	}
-	children, err := openChildren(p.pid, p.pid)
+	children, err := proc.OpenChildren(p.pid, p.pid)
 	dir, dirErr := unix.Open("/proc/"+strconv.Itoa(p.pid)+"/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	tether = []int{p.pidfd, children, dir}
 	if err != nil || dirErr != nil || unix.PidfdSendSignal(p.pidfd, 0, nil, 0) != nil {

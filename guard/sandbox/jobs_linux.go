@@ -1,17 +1,17 @@
 package sandbox
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
 // job is a command as its init process knows it. In namespaces, every process that
@@ -121,25 +121,12 @@ func (js *jobs) leave(j *job) bool {
 // under a lock. Not all kernels have it (CONFIG_PROC_CHILDREN).
 func noOrphans() bool {
 	self := os.Getpid()
-	fd, err := openChildren(self, self)
+	fd, err := proc.OpenChildren(self, self)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	return childless(fd)
-}
-
-// openChildren opens the list of a thread's children. Each read returns the current ones.
-func openChildren(pid, thread int) (fd int, err error) {
-	return unix.Open("/proc/"+strconv.Itoa(pid)+"/task/"+strconv.Itoa(thread)+"/children",
-		unix.O_RDONLY|unix.O_CLOEXEC, 0)
-}
-
-// childless reports whether a list of children is empty, as it is if the process has
-// ended.
-func childless(fd int) bool {
-	n, err := unix.Pread(fd, make([]byte, 16), 0)
-	return n == 0 && err == nil
+	return proc.Childless(fd)
 }
 
 // nothingOf reports whether no process of a command is found.
@@ -208,41 +195,8 @@ func descends(pid int) bool {
 // processStat reports whether a process is alive, and returns its parent. One whose main
 // thread has ended has the state of a dead process, but further threads.
 func processStat(pid int) (alive bool, parent int, err error) {
-	s, err := statOf(pid)
-	return s.state != "Z" && s.state != "X" || s.threads > 1, s.parent, err
-}
-
-// procStat is what /proc/PID/stat says of a process, see proc_pid_stat(5).
-type procStat struct {
-	name, state     string
-	parent, threads int
-	started         uint64 // in clock ticks since the boot
-}
-
-func statOf(pid int) (s procStat, err error) {
-	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return s, err
-	}
-	defer unix.Close(fd)
-	text := make([]byte, 1024) // a line of 52 numbers and a short name
-	n, err := unix.Read(fd, text)
-	if err != nil {
-		return s, err
-	}
-	text = text[:n]
-	// The name is in parentheses and may contain any character.
-	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
-	fields := strings.Fields(string(text[end+1:]))
-	if begin < 0 || end < begin || len(fields) < 20 {
-		return s, errMalformed
-	}
-	s.name, s.state = string(text[begin+1:end]), fields[0]
-	var errs [3]error
-	s.parent, errs[0] = strconv.Atoi(fields[1])
-	s.threads, errs[1] = strconv.Atoi(fields[17])
-	s.started, errs[2] = strconv.ParseUint(fields[19], 10, 64)
-	return s, errors.Join(errs[:]...)
+	s, err := proc.StatOf(pid)
+	return s.State != "Z" && s.State != "X" || s.Threads > 1, s.Parent, err
 }
 
 // hasMarker reports whether pid has a thread in the namespace that reads as

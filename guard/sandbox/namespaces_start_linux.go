@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
 // startNamespaces starts process 1 of new namespaces, whose connections k makes, unless
@@ -82,7 +84,7 @@ func startInit(ctx context.Context, n *namespaces, b Backend, pl *plan, executab
 		}
 		return nil, nil, n.startFailure(err)
 	}
-	if n.orphans, err = openChildren(n.cmd.Process.Pid, n.cmd.Process.Pid); err != nil {
+	if n.orphans, err = proc.OpenChildren(n.cmd.Process.Pid, n.cmd.Process.Pid); err != nil {
 		n.orphans = -1
 	}
 	go n.receive()

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
 // nsProcess is a command in a namespace sandbox.
@@ -88,7 +90,7 @@ func (c *nsProcess) TryFinish() (files int, ok bool) {
 // parent or, when that has ended, falls to process 1: so nothing is missed that
 // falls while we look at one after the other, in this order.
 func (c *nsProcess) alone() bool {
-	return childless(c.children) && childless(c.host.orphans)
+	return proc.Childless(c.children) && proc.Childless(c.host.orphans)
 }
 
 // Wait implements Process.

@@ -63,7 +63,7 @@ func (g *initProcess) probe(id uint64, d *decoder) error {
 	m := newMessage(msgDone, id)
 	m.err(d.err)
 	var a attempt
-	g.spawn.do(func() { a = c.run() })
+	g.spawn.Do(func() { a = c.run() })
 	m.uint(a.bits())
 	return send(g.conn, m.buf)
 }

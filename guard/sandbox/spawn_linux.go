@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
@@ -24,7 +25,7 @@ type command struct {
 // spawner is the thread that all commands descend from. What it has given up
 // they cannot regain.
 type spawner struct {
-	thread
+	kernel.Thread
 	null int
 	mark bool // give every command a UTS namespace
 }
@@ -35,8 +36,8 @@ func newSpawner(mark bool, restrict func() error) (*spawner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening /dev/null: %w", err)
 	}
-	s := &spawner{thread: newThread(), null: null, mark: mark}
-	s.do(func() { err = restrict() })
+	s := &spawner{Thread: kernel.NewThread(), null: null, mark: mark}
+	s.Do(func() { err = restrict() })
 	return s, err
 }
 
@@ -50,7 +51,7 @@ type forked struct {
 
 // start starts a command in a UTS namespace of its own.
 func (s *spawner) start(c command) (p forked, err error) {
-	s.do(func() { p, err = s.fork(c) })
+	s.Do(func() { p, err = s.fork(c) })
 	return p, err
 }
 

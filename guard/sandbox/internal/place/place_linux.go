@@ -68,3 +68,9 @@ func InodeOf(fd int) (Inode, error) {
 	err := unix.Fstat(fd, &st)
 	return Inode{st.Dev, st.Ino}, err
 }
+
+// OnReadOnly reports whether an open file lies where nothing can be written.
+func OnReadOnly(node int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(node, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0
+}

@@ -1,4 +1,7 @@
-package sandbox
+// Package behalf acts for a process whose system call waits until the host has answered it. It opens the file that a
+// path means to that process, in its root directory and with its /proc/self, where the kernel would resolve the path
+// for the host; and it changes what the process asked for with no more rights than commands have.
+package behalf
 
 import (
 	"errors"
@@ -16,15 +19,15 @@ import (
 // maxLinks is how many symbolic links the kernel follows in one path.
 const maxLinks = 40
 
-// lookup opens, by O_PATH, what a path is to the caller: in its root and its working
-// directory, and with its /proc/self. The kernel would resolve the links of /proc for us.
-func lookup(c *kernel.Call, path string) (int, error) {
-	return (*rootDir)(nil).lookup(c, "cwd", path, false)
+// Open opens, by O_PATH, what a path is to the caller: in its root and its working
+// directory, and with its /proc/self.
+func Open(c *kernel.Call, path string) (int, error) {
+	return (*Root)(nil).Open(c, "cwd", path, false)
 }
 
-// A rootDir is the root directory of callers that cannot change it; nil is that which a
+// A Root is the root directory of callers that cannot change it; nil is that which a
 // caller has then.
-type rootDir struct {
+type Root struct {
 	once sync.Once
 	file *os.File // closed when it is no longer used
 	fd   int
@@ -33,7 +36,7 @@ type rootDir struct {
 
 // of returns the root directory of a caller, which distinguishes it from all others, and whether
 // the caller must close it.
-func (r *rootDir) of(c *kernel.Call) (fd int, own bool, err error) {
+func (r *Root) of(c *kernel.Call) (fd int, own bool, err error) {
 	if r == nil {
 		fd, err = openOf(c, "root")
 		return fd, err == nil, err
@@ -70,14 +73,13 @@ func plain(root int, path string) (node int, err error, ok bool) {
 	return node, nil, true
 }
 
-// lookup is the function lookup for a path below a directory of the caller's, see
-// [openOf]. With nofollow a symbolic link at the end of the path is an error, ELOOP.
-func (r *rootDir) lookup(c *kernel.Call, dir, path string, nofollow bool) (int, error) {
+// Open is [Open] for a path below a directory of the caller's, which is cwd or fd and a number. With nofollow a symbolic link at the end of the path is an error, ELOOP.
+func (r *Root) Open(c *kernel.Call, dir, path string, nofollow bool) (int, error) {
 	w := &walk{call: c, root: -1, at: -1, nofollow: nofollow}
 	defer w.end()
 	var err error
 	if w.root, w.own, err = r.of(c); err != nil {
-		return -1, &unseenError{err}
+		return -1, &UnseenError{Err: err}
 	}
 	if strings.HasPrefix(path, "/") && !nofollow {
 		if node, err, ok := plain(w.root, path); ok {
@@ -89,7 +91,7 @@ func (r *rootDir) lookup(c *kernel.Call, dir, path string, nofollow bool) (int, 
 	}
 	if !strings.HasPrefix(path, "/") {
 		if w.at, err = openOf(c, dir); err != nil {
-			return -1, &unseenError{err}
+			return -1, &UnseenError{Err: err}
 		}
 	}
 	if err := w.run(path); err != nil {
@@ -100,10 +102,12 @@ func (r *rootDir) lookup(c *kernel.Call, dir, path string, nofollow bool) (int, 
 	return found, nil
 }
 
-// unseenError reports that the open files of a caller cannot be examined.
-type unseenError struct{ error }
+// UnseenError reports that the open files of a caller cannot be examined.
+type UnseenError struct{ Err error }
 
-func (e *unseenError) Unwrap() error { return e.error }
+func (e *UnseenError) Error() string { return e.Err.Error() }
+
+func (e *UnseenError) Unwrap() error { return e.Err }
 
 // openOf opens a directory of the caller's by its name in /proc: root, cwd, or fd and a number.
 func openOf(c *kernel.Call, name string) (int, error) {
