@@ -13,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/settle"
 )
 
@@ -158,7 +159,7 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 		context.AfterFunc(life, what.Hosts.Close)
 	}
 	if agent.Execs {
-		what.Execs = sandbox.NewExecGate()
+		what.Execs = execgate.New()
 		what.Execs.Judge(c.gate.Judge)
 		context.AfterFunc(life, what.Execs.Close)
 	}

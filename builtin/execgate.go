@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 // An execGate judges the programs of one command. It is a [shell.Gate].
@@ -67,7 +67,7 @@ func newExecGate(e Execs) *execGate {
 }
 
 // Judge decides whether a program starts.
-func (g *execGate) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict {
+func (g *execGate) Judge(ctx context.Context, e *execgate.Exec) execgate.Verdict {
 	finding := g.Policy().Commands().JudgeExec(e)
 	if finding.Action == guard.Allow {
 		return g.allowed(e, finding.Confirm)
@@ -81,27 +81,27 @@ func (g *execGate) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdi
 		g.remember(key, event.Action)
 	default:
 		if !g.decide(ctx, e, finding, &event) {
-			return sandbox.ExecVerdict{} // the process has ended
+			return execgate.Verdict{} // the process has ended
 		}
 		g.remember(key, event.Action)
 		g.note(event)
 	}
 	if event.Action != guard.Allow {
-		return sandbox.ExecVerdict{}
+		return execgate.Verdict{}
 	}
 	return g.allowed(e, true)
 }
 
 // allowed lets a program start, and records an event if it could not be checked again.
-func (g *execGate) allowed(e *sandbox.Exec, confirm bool) sandbox.ExecVerdict {
+func (g *execGate) allowed(e *execgate.Exec, confirm bool) execgate.Verdict {
 	args := e.Args
-	return sandbox.ExecVerdict{Allow: true, Confirm: confirm, Failed: func(why string) {
+	return execgate.Verdict{Allow: true, Confirm: confirm, Failed: func(why string) {
 		g.note(ExecEvent{Text: lineOf(args), Action: guard.Deny, Rule: guard.RuleUnreadable, Reason: why})
 	}}
 }
 
 // decide decides about an attempt without an earlier decision. It reports false if the process no longer waits.
-func (g *execGate) decide(ctx context.Context, e *sandbox.Exec, finding guard.ExecFinding, event *ExecEvent) bool {
+func (g *execGate) decide(ctx context.Context, e *execgate.Exec, finding guard.ExecFinding, event *ExecEvent) bool {
 	if finding.Action == guard.Ask {
 		answer, err := g.ask(ctx, e, finding, event.Chain)
 		if err != nil {
@@ -119,8 +119,8 @@ func (g *execGate) decide(ctx context.Context, e *sandbox.Exec, finding guard.Ex
 
 // describeExec returns the event of a finding, and a key of the attempt: the process and the program. A refused
 // attempt is often repeated, in each directory of PATH; an allowed one may be a script that starts the program.
-func describeExec(e *sandbox.Exec, f guard.ExecFinding) (event ExecEvent, key string) {
-	var asker sandbox.ExecAsker
+func describeExec(e *execgate.Exec, f guard.ExecFinding) (event ExecEvent, key string) {
+	var asker execgate.Asker
 	if e.Asker != nil {
 		asker = e.Asker()
 	}
@@ -178,7 +178,7 @@ func (g *execGate) note(event ExecEvent) {
 var errAskerGone = errors.New("the process that wanted to start the program has ended")
 
 // ask waits for the answer of a person. Equal questions are asked once, and a refusal answers all that wait.
-func (g *execGate) ask(ctx context.Context, e *sandbox.Exec, f guard.ExecFinding, chain []string) (ExecAnswer, error) {
+func (g *execGate) ask(ctx context.Context, e *execgate.Exec, f guard.ExecFinding, chain []string) (ExecAnswer, error) {
 	if g.Ask == nil {
 		return ExecAnswer{Reason: "a person must approve it, and this client cannot ask one"}, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -33,10 +33,10 @@ func execRules(t *testing.T, mode string, deny, ask []string) *guard.Policy {
 }
 
 // attempt is the start of a program by a process.
-func attempt(process int, line string, chain ...string) *sandbox.Exec {
+func attempt(process int, line string, chain ...string) *execgate.Exec {
 	args := strings.Fields(line)
-	return &sandbox.Exec{Path: "/bin/" + args[0], Args: args, Dir: "/", Thread: process,
-		Asker: func() sandbox.ExecAsker { return sandbox.ExecAsker{Process: process, Started: 1, Chain: chain} }}
+	return &execgate.Exec{Path: "/bin/" + args[0], Args: args, Dir: "/", Thread: process,
+		Asker: func() execgate.Asker { return execgate.Asker{Process: process, Started: 1, Chain: chain} }}
 }
 
 func TestExecGateDenies(t *testing.T) {
@@ -44,7 +44,7 @@ func TestExecGateDenies(t *testing.T) {
 	var told []ExecEvent
 	g := newExecGate(Execs{Policy: func() *guard.Policy { return p },
 		Tell: func(e ExecEvent) { told = append(told, e) }})
-	judge := func(e *sandbox.Exec) sandbox.ExecVerdict { return g.Judge(t.Context(), e) }
+	judge := func(e *execgate.Exec) execgate.Verdict { return g.Judge(t.Context(), e) }
 	for range 13 { // a search in PATH
 		if v := judge(attempt(7, "rm -rf x", "make", "sh")); v.Allow {
 			t.Fatal("rm was allowed")
@@ -140,7 +140,7 @@ func TestExecGateHidesNothing(t *testing.T) {
 	close(p.answers) // refused
 	long := strings.Repeat("x", 300)
 	e := attempt(1, "git push", "ma\nke", "sh")
-	e.Files = []sandbox.ExecFile{{Name: "/opt/evil/git"}}
+	e.Files = []execgate.File{{Name: "/opt/evil/git"}}
 	e.Args = []string{"git", "push", "--dry-run prod", long, "--force", long, "two\nlines\u202e", ""}
 	if g.Judge(t.Context(), e).Allow {
 		t.Fatal("it was allowed")

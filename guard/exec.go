@@ -5,7 +5,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/rules"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -32,7 +32,7 @@ type ExecFinding struct {
 
 // JudgeExec decides whether a program that a command of the caller starts may run. It applies deny and ask rules
 // only: the command has been judged before.
-func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
+func (c Commands) JudgeExec(e *execgate.Exec) ExecFinding {
 	if v, broken := unreadable(c.p); broken {
 		return ExecFinding{Rule: v.Rule, Source: v.Source, Words: e.Args, Reason: v.Reason}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/rules"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 //go:embed exec_programs.txt
@@ -48,17 +48,17 @@ var execKnown = sync.OnceValue(func() execTable {
 // names.
 type identity struct {
 	rules  []*rules.Commands
-	exec   *sandbox.Exec
+	exec   *execgate.Exec
 	roots  []string
 	spoken [][]string
-	inside []judged           // commands that files with many programs in them start without the kernel
-	hiding []sandbox.ExecFile // the files of that kind that may start further programs without the kernel
+	inside []judged        // commands that files with many programs in them start without the kernel
+	hiding []execgate.File // the files of that kind that may start further programs without the kernel
 }
 
 // A judged command is one that rules are matched with.
 type judged struct {
 	command.Simple
-	in *sandbox.ExecFile // the file that starts the command without the kernel, if one does
+	in *execgate.File // the file that starts the command without the kernel, if one does
 }
 
 // commands returns what rules are matched with.
@@ -78,7 +78,7 @@ func wordsOf(s command.Simple) (words []string) {
 }
 
 // identify returns the commands that a start of a program is, as far as these rules may apply to them.
-func identify(e *sandbox.Exec, roots []string, rules ...*rules.Commands) *identity {
+func identify(e *execgate.Exec, roots []string, rules ...*rules.Commands) *identity {
 	id := &identity{rules: rules, exec: e, roots: roots}
 	args := e.Args
 	if len(args) == 0 {
@@ -90,7 +90,7 @@ func identify(e *sandbox.Exec, roots []string, rules ...*rules.Commands) *identi
 		if option, ok := interpreterLine(e.Files[i-1]); ok {
 			args = slices.Concat([]string{e.Files[i].Name}, option, []string{e.Path}, args[min(1, len(args)):])
 		} else {
-			if name, args = sandbox.LoaderOperand(args); name == "" {
+			if name, args = execgate.LoaderOperand(args); name == "" {
 				break
 			}
 		}
@@ -220,7 +220,7 @@ func speaks(c *rules.Commands, words []string) bool {
 }
 
 // interpreterLine returns the option of the `#!` line of a file, and whether the file begins with such a line.
-func interpreterLine(f sandbox.ExecFile) (option []string, ok bool) {
+func interpreterLine(f execgate.File) (option []string, ok bool) {
 	const longest = 256 // the kernel reads no more
 	if f.Handle == nil {
 		return nil, false

@@ -13,7 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/internal/rules"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 const (
@@ -117,7 +117,7 @@ func (in *installation) programs(name string) []program {
 
 // hash returns the hash of a file. It reads the file once until it changes. A file without a name can change
 // undetected.
-func (in *installation) hash(f sandbox.ExecFile) (sum [sha256.Size]byte, ok bool) {
+func (in *installation) hash(f execgate.File) (sum [sha256.Size]byte, ok bool) {
 	key := hashKey{idOf(f), f.Ctime}
 	in.mu.Lock()
 	sum, ok = in.hashes[key]
@@ -140,7 +140,7 @@ func (in *installation) hash(f sandbox.ExecFile) (sum [sha256.Size]byte, ok bool
 }
 
 // same reports whether a file is an installed program, under another name or as a copy.
-func (in *installation) same(f sandbox.ExecFile, p program) bool {
+func (in *installation) same(f execgate.File, p program) bool {
 	if p.id == idOf(f) {
 		return true
 	}
@@ -160,18 +160,18 @@ func (in *installation) same(f sandbox.ExecFile, p program) bool {
 	if !ok {
 		return false
 	}
-	other, ok := in.hash(sandbox.ExecFile{Handle: file, Dev: p.id.Device, Inode: p.id.Inode, Size: info.Size(),
+	other, ok := in.hash(execgate.File{Handle: file, Dev: p.id.Device, Inode: p.id.Inode, Size: info.Size(),
 		Ctime: info.ModTime()})
 	return ok && sum == other
 }
 
 // idOf returns the identity of a file.
-func idOf(f sandbox.ExecFile) realpath.ID { return realpath.ID{Device: f.Dev, Inode: f.Inode} }
+func idOf(f execgate.File) realpath.ID { return realpath.ID{Device: f.Dev, Inode: f.Inode} }
 
 // copyTargets returns the programs in rules that a file is under a different name: it is a link to the program, or a
 // copy. A file with several names in the directories of programs may be a different program by each name; it counts
 // as the one that it is called by.
-func copyTargets(f sandbox.ExecFile, called []string, rules []*rules.Commands) (names []string) {
+func copyTargets(f execgate.File, called []string, rules []*rules.Commands) (names []string) {
 	own := installed.namesOf(idOf(f))
 	for name := range execKnown().applets {
 		if len(own) == 0 && slices.ContainsFunc(installed.programs(name), func(p program) bool { return installed.same(f, p) }) {

@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 // maxMultiCall is how much of a file is searched for the names of its programs.
@@ -82,7 +82,7 @@ func (id *identity) hides(programs []string) string {
 }
 
 // holds reports whether a file has some text in it.
-func holds(f sandbox.ExecFile, text string) bool {
+func holds(f execgate.File, text string) bool {
 	if f.Handle == nil || f.Size > maxMultiCall {
 		return false
 	}
@@ -92,7 +92,7 @@ func holds(f sandbox.ExecFile, text string) bool {
 
 // startsInside reports whether a shell in a file with many programs starts the other programs without the kernel. An
 // installed file is tried; any other is assumed to do so.
-func startsInside(f sandbox.ExecFile, own []string) bool {
+func startsInside(f execgate.File, own []string) bool {
 	for _, name := range own {
 		if !isMultiCall(name) {
 			continue
@@ -117,7 +117,7 @@ var insides = struct {
 
 // tryInside runs the shell of an installed file, has it start another program of that file with a PATH that leads
 // nowhere, and reports whether that worked.
-func tryInside(f sandbox.ExecFile, name string) bool {
+func tryInside(f execgate.File, name string) bool {
 	const longest = 5 * time.Second
 	file, err := hostprogram.Find(name)
 	if err != nil {

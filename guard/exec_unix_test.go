@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 // machine is a directory of programs, which takes the place of those of this machine for a test.
@@ -64,7 +64,7 @@ func (m machine) link(name, to string) {
 }
 
 // file is a file as the kernel would load it.
-func (m machine) file(name string) sandbox.ExecFile {
+func (m machine) file(name string) execgate.File {
 	m.t.Helper()
 	f, err := m.open(name)
 	if err != nil {
@@ -74,29 +74,29 @@ func (m machine) file(name string) sandbox.ExecFile {
 	return f
 }
 
-func (m machine) open(name string) (sandbox.ExecFile, error) {
+func (m machine) open(name string) (execgate.File, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(m.dir, name)
 	}
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
-		return sandbox.ExecFile{}, err
+		return execgate.File{}, err
 	}
 	f, err := os.Open(real)
 	if err != nil {
-		return sandbox.ExecFile{}, err
+		return execgate.File{}, err
 	}
 	info, err := f.Stat()
 	id, _ := realpath.Identify(info)
-	return sandbox.ExecFile{Name: real, Handle: f, Dev: id.Device, Inode: id.Inode, Size: info.Size(),
+	return execgate.File{Name: real, Handle: f, Dev: id.Device, Inode: id.Inode, Size: info.Size(),
 		Ctime: info.ModTime()}, err
 }
 
 // attempt is the start of the programs named before a "|", with the arguments after it.
-func (m machine) attempt(line string) *sandbox.Exec {
+func (m machine) attempt(line string) *execgate.Exec {
 	m.t.Helper()
 	files, args, _ := strings.Cut(line, " |")
-	e := &sandbox.Exec{Args: strings.Fields(args), Dir: m.dir, Open: m.open}
+	e := &execgate.Exec{Args: strings.Fields(args), Dir: m.dir, Open: m.open}
 	for i, name := range strings.Fields(files) {
 		if i == 0 {
 			e.Path = filepath.Join(m.dir, name)
@@ -213,7 +213,7 @@ func TestJudgeExecThatCannotBeRead(t *testing.T) {
 	m := newMachine(t)
 	_, ws := workspace(t)
 	p := policy(t, ws, testRules(ws, "deny Bash(git push:*)\ndeny Bash(rm -rf:*)\nask Bash(npm:*)"), contained)
-	cut := func(line string) *sandbox.Exec {
+	cut := func(line string) *execgate.Exec {
 		e := m.attempt(line)
 		e.Cut = true
 		return e
@@ -221,7 +221,7 @@ func TestJudgeExecThatCannotBeRead(t *testing.T) {
 	unreadable := m.attempt("bin/ls | ")
 	unreadable.Unreadable = errors.New("its memory cannot be read")
 	for name, tt := range map[string]struct {
-		e    *sandbox.Exec
+		e    *execgate.Exec
 		want Action
 		rule string
 	}{
@@ -233,8 +233,8 @@ func TestJudgeExecThatCannotBeRead(t *testing.T) {
 		"another program":        {cut("bin/ls | ls a b"), Allow, ""},
 		"an unreadable process":  {unreadable, Deny, RuleUnreadable},
 		"no arguments":           {m.attempt("bin/ls |"), Allow, ""},
-		"bytes that are no text": {&sandbox.Exec{Path: "/x/\xff", Args: []string{"\xff\xfe", ""}, Dir: "\xff"}, Allow, ""},
-		"nothing at all":         {&sandbox.Exec{}, Allow, ""},
+		"bytes that are no text": {&execgate.Exec{Path: "/x/\xff", Args: []string{"\xff\xfe", ""}, Dir: "\xff"}, Allow, ""},
+		"nothing at all":         {&execgate.Exec{}, Allow, ""},
 	} {
 		if got := p.Commands().JudgeExec(tt.e); got.Action != tt.want || got.Rule != tt.rule {
 			t.Errorf("%s: %v by %q, want %v by %q", name, got.Action, got.Rule, tt.want, tt.rule)
@@ -291,8 +291,8 @@ func BenchmarkJudgeExec(b *testing.B) {
 		defer f.Close()
 		info, _ := f.Stat()
 		id, _ := realpath.Identify(info)
-		e := &sandbox.Exec{Path: args[0], Args: args, Dir: "/",
-			Files: []sandbox.ExecFile{{Name: real, Handle: f, Dev: id.Device, Inode: id.Inode, Size: info.Size(),
+		e := &execgate.Exec{Path: args[0], Args: args, Dir: "/",
+			Files: []execgate.File{{Name: real, Handle: f, Dev: id.Device, Inode: id.Inode, Size: info.Size(),
 				Ctime: info.ModTime()}}}
 		b.Run(filepath.Base(args[0]), func(b *testing.B) {
 			for b.Loop() {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
@@ -122,7 +123,7 @@ func attackExecveat(args []string) error {
 
 // attackListen asks for a listener of its own.
 func attackListen([]string) error {
-	_, err := ListenExecs()
+	_, err := execgate.Listen()
 	return err
 }
 

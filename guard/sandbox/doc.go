@@ -65,31 +65,9 @@
 //
 // # Programs
 //
-// With [Spec].Execs the filter hands execve(2) and execveat(2) of a command and its
-// descendants to the host, which asks the [ExecJudge] of the command's [ExecGate]. The
-// host reads the arguments, and looks the path up as the process would, with the files
-// that "#!" lines and the arguments of a dynamic loader name. If the file does not exist or
-// may not be executed, the host answers the call itself; the kernel continues only calls that were
-// judged. In namespaces a command is identified by its UTS namespace, which none of its
-// processes can leave; otherwise each command has a listener of its own.
-//
-// The kernel reads path and arguments again when it continues a call, so they may have changed.
-// With [ExecVerdict].Confirm the host stops the process before the first instruction of
-// the new program (PTRACE_EVENT_EXEC), compares program and arguments with what was
-// judged, and kills it on a difference. It always does so for a process with several
-// threads, and for one that shares its memory with a running parent. It cannot
-// detect memory that is shared otherwise, or that another process writes, nor
-// a file that is replaced. In namespaces the files in Policy.Programs are therefore
-// covered by an empty file of mode 0111: it is found, judged and refused by its
-// name like the program, and if the kernel is made to start it, nothing runs.
-//
-// A process whose memory cannot be read, because it runs a program that its user may not read or because it has
-// requested that (PR_SET_DUMPABLE), cannot start programs. A program that tries to install a listener of its own gets
-// EBUSY. Without a sandbox, [ListenExecs] and [ExecGate.Serve] do the same, for programs of 32 bits as well; setuid
-// programs and file capabilities have no effect then (no_new_privs), and a command that has another service start a
-// program (systemd-run, at, docker) is not followed. When the host is killed, processes that wait for a judgement are
-// ended with all others. [ExecGateWorks] reports whether this works here: Linux 5.5 or later is needed, 5.19 for
-// signals not to repeat what is being judged.
+// With [Spec].Execs each start of a program by a command and its descendants is judged: see package execgate. In
+// namespaces the files in [Policy].Programs are covered by an empty file of mode 0111 as well: it is found, judged and
+// refused by its name like the program, and if the kernel is made to start it, nothing runs.
 //
 // # Other backends
 //

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/integration/samples"
 )
 
@@ -51,18 +52,18 @@ func TestExecRace(t *testing.T) {
 		}{{"thread", flipThread, false}, {"memory", "$ATTACK flip $N ./victim", true}} {
 			asked, killed := map[string]bool{}, 0 // by the number of the try: one that a stop interrupts is judged again
 			var mu sync.Mutex
-			judge := func(_ context.Context, e *Exec) ExecVerdict {
+			judge := func(_ context.Context, e *execgate.Exec) execgate.Verdict {
 				mu.Lock()
 				defer mu.Unlock()
 				if filepath.Base(e.Path) == "victim" {
 					number := e.Args[1][len("ran-----good"):]
 					if strings.Contains(e.Args[1], "bad-") {
 						delete(asked, number)
-						return ExecVerdict{}
+						return execgate.Verdict{}
 					}
 					asked[number] = true
 				}
-				return ExecVerdict{Allow: true, Confirm: c.confirm, Failed: func(string) {
+				return execgate.Verdict{Allow: true, Confirm: c.confirm, Failed: func(string) {
 					mu.Lock()
 					defer mu.Unlock()
 					killed++

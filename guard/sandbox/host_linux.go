@@ -161,7 +161,7 @@ func (who caller) chain(own int) (chain []string) {
 		return []string{who.name}
 	}
 	pid := who.pid
-	for len(chain) < maxChain {
+	for len(chain) < proc.MaxChain {
 		s, err := proc.StatOf(pid)
 		if err != nil {
 			break

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
@@ -78,7 +79,7 @@ func landlockReport(version int, pl *plan) Report {
 }
 
 // initProcess starts one for the policy as it is now, and a command whose programs are judged unless the gate is nil.
-func (l *landlocked) initProcess(ctx context.Context, gate *ExecGate) (*namespaces, error) {
+func (l *landlocked) initProcess(ctx context.Context, gate *execgate.Gate) (*namespaces, error) {
 	l.mu.Lock()
 	policy, closed := l.policy, l.closed
 	policy.Denied = slices.Clone(policy.Denied)
@@ -95,7 +96,7 @@ func (l *landlocked) initProcess(ctx context.Context, gate *ExecGate) (*namespac
 	if err != nil {
 		return nil, err
 	}
-	if err := serveCalls(files, nil, gate.only(true)); err != nil {
+	if err := serveCalls(files, nil, gate.Only(true)); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
 	return n, nil

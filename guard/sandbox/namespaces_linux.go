@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
@@ -26,13 +27,13 @@ type namespaces struct {
 	complain  *os.File // what process 1 wrote to its standard error
 	orphans   int      // list of the children of process 1, which are left over from commands; or -1
 	policy    Policy
-	proxyPort int        // of the proxy's socket inside, or 0
-	tun       *os.File   // the network of commands, or nil
-	noTUN     error      // why they have none
-	noOverlay error      // why a directory is read-only that commands were to write in an overlay
-	cached    []string   // see [Sandbox.Cached]
-	judged    bool       // the host makes the connections of commands
-	execs     *execMarks // or nil: programs are not judged
+	proxyPort int             // of the proxy's socket inside, or 0
+	tun       *os.File        // the network of commands, or nil
+	noTUN     error           // why they have none
+	noOverlay error           // why a directory is read-only that commands were to write in an overlay
+	cached    []string        // see [Sandbox.Cached]
+	judged    bool            // the host makes the connections of commands
+	execs     *execgate.Marks // or nil: programs are not judged
 
 	mu       sync.Mutex
 	last     uint64                // number of the last request or command
@@ -134,7 +135,7 @@ func (n *namespaces) receive() {
 	clear(n.waiting)
 	clear(n.commands)
 	unix.Close(n.orphans) // no command is left that would look
-	n.execs.close()
+	n.execs.Close()
 	close(n.dead)
 }
 
@@ -143,7 +144,7 @@ func (n *namespaces) receive() {
 func (n *namespaces) drop(c *nsProcess) {
 	if !c.dropped {
 		c.dropped = true
-		n.execs.drop(c.mark)
+		n.execs.Drop(c.mark)
 	}
 }
 
@@ -158,7 +159,7 @@ func (n *namespaces) deliver(d *decoder, files []int) {
 			c.gone = d.bool()
 			if mark := d.uint(); !c.dropped {
 				c.mark = mark
-				if n.execs.bind(mark, c.gate); c.gone {
+				if n.execs.Bind(mark, c.gate); c.gone {
 					n.drop(c)
 				}
 			}
@@ -171,9 +172,9 @@ func (n *namespaces) deliver(d *decoder, files []int) {
 	r := reply{err: d.fail(), files: files, n: d.uint()}
 	if c := n.commands[id]; k == msgSpawned && c != nil {
 		if c.mark = r.n; r.err == nil {
-			n.execs.bind(r.n, c.gate)
+			n.execs.Bind(r.n, c.gate)
 		} else {
-			n.execs.drop(r.n)
+			n.execs.Drop(r.n)
 		}
 	}
 	if d.err != nil {

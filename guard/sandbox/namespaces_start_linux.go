@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
@@ -55,12 +56,12 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n 
 	}
 	n.judged = len(files) == 2
 	if pl.execs {
-		if n.execs, err = newExecMarks(n.cmd.Process.Pid); err != nil {
+		if n.execs, err = execgate.NewMarks(n.cmd.Process.Pid); err != nil {
 			closeAll(files)
 			return nil, nil, err
 		}
 	}
-	return n, listener, serveCalls(files, k, n.execs.answer)
+	return n, listener, serveCalls(files, k, n.execs.Answer)
 }
 
 // startInit starts ourselves as the init process of commands, unless n is one that waits for its plan, and waits

@@ -13,7 +13,7 @@ type plan struct {
 	sockets                                             []string // sockets of the host that stay reachable
 	network                                             bool     // the host's network is shared
 	judged                                              bool     // the host makes the connections of commands, see connector
-	execs                                               bool     // the host judges which programs commands start, see ExecGate
+	execs                                               bool     // the host judges which programs commands start, see execgate.Gate
 	owners                                              bool     // commands have root's powers over files of others, see findOwners
 	processes                                           int      // the highest process number
 	overlay                                             int64    // the bytes of changes that are dropped; 0: changes are real

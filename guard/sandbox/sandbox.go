@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 // Options says how to start a sandbox. The zero value suits a program that
@@ -53,7 +54,7 @@ type Spec struct {
 	Terminal *Terminal
 	// Execs judges the programs that the command and its descendants start; nil: none is
 	// judged. With [Namespaces] the sandbox must have [Policy].Execs.
-	Execs *ExecGate
+	Execs *execgate.Gate
 	// Hosts judges the connections of the command and its descendants to hosts that no list of [Network] names; nil:
 	// they are refused. The caller closes it once the command is over.
 	Hosts *HostGate

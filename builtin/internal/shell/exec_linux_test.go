@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 // int80 starts the program $1 with the argument $2 by the calls of the architecture i386, and by those of x32.
@@ -43,15 +44,15 @@ func TestJudgedOnHost(t *testing.T) {
 	}
 	defer r.Close()
 	var refused atomic.Int32 // judges run at the same time
-	judge := func(_ context.Context, e *sandbox.Exec) sandbox.ExecVerdict {
+	judge := func(_ context.Context, e *execgate.Exec) execgate.Verdict {
 		if e.Unreadable != nil {
 			t.Errorf("%s: %v", e.Path, e.Unreadable)
 		}
 		if last := e.Files[len(e.Files)-1]; filepath.Base(last.Name) == "victim" {
 			refused.Add(1)
-			return sandbox.ExecVerdict{}
+			return execgate.Verdict{}
 		}
-		return sandbox.ExecVerdict{Allow: true}
+		return execgate.Verdict{Allow: true}
 	}
 	for _, c := range []struct{ script, says string }{
 		{`./victim made; echo $?`, "126"},
@@ -84,9 +85,9 @@ func TestJudgedOnHost(t *testing.T) {
 // judged is a gate that asks no person.
 type judged struct {
 	ungated
-	judge sandbox.ExecJudge
+	judge execgate.Judge
 }
 
-func (j judged) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict {
+func (j judged) Judge(ctx context.Context, e *execgate.Exec) execgate.Verdict {
 	return j.judge(ctx, e)
 }

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 // A Gate judges the programs that a command starts, and its connections.
 type Gate interface {
-	// Judge is a [sandbox.ExecJudge].
-	Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict
+	// Judge is a [execgate.Judge].
+	Judge(ctx context.Context, e *execgate.Exec) execgate.Verdict
 	// Connect is a [sandbox.HostJudge].
 	Connect(ctx context.Context, c sandbox.Connection) (allowed bool, why string)
 	// Held returns how long the command has waited for a person. That time does not count towards its timeout.
@@ -25,8 +26,8 @@ type Gate interface {
 // ungated is the gate of commands whose programs are not judged, and whose connections need no judgement.
 type ungated struct{}
 
-func (ungated) Judge(context.Context, *sandbox.Exec) (v sandbox.ExecVerdict) { return v }
-func (ungated) Connect(context.Context, sandbox.Connection) (bool, string)   { return false, "" }
-func (ungated) Held() time.Duration                                          { return 0 }
-func (ungated) Spent() <-chan struct{}                                       { return nil }
-func (ungated) Parted() <-chan struct{}                                      { return nil }
+func (ungated) Judge(context.Context, *execgate.Exec) (v execgate.Verdict) { return v }
+func (ungated) Connect(context.Context, sandbox.Connection) (bool, string) { return false, "" }
+func (ungated) Held() time.Duration                                        { return 0 }
+func (ungated) Spent() <-chan struct{}                                     { return nil }
+func (ungated) Parted() <-chan struct{}                                    { return nil }

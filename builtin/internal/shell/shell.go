@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 // reportMax is how many bytes of a report are read at most: PATH_MAX is 4,096, and the shell may add a message.
@@ -32,11 +33,11 @@ const restMax = 8 * readMax
 // A shell is a started bash that waits for its script, and then runs it.
 type shell struct {
 	proc    supervise.Process
-	rawPipe *rawPipe          // until it is nil, script and the file of pipe are nil
-	script  *os.File          // our end, from which the last word is read
-	pipe    *outputReader     // read end of standard output and error
-	dir     *os.File          // read end of the report
-	execs   *sandbox.ExecGate // nil: programs are not judged
+	rawPipe *rawPipe       // until it is nil, script and the file of pipe are nil
+	script  *os.File       // our end, from which the last word is read
+	pipe    *outputReader  // read end of standard output and error
+	dir     *os.File       // read end of the report
+	execs   *execgate.Gate // nil: programs are not judged
 	hosts   *sandbox.HostGate
 
 	out      *Collector
@@ -74,7 +75,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	if cfg.Execs {
-		s.execs = sandbox.NewExecGate()
+		s.execs = execgate.New()
 	}
 	s.proc, err = cfg.Start(supervise.Spec{
 		Argv:  []string{bash, "--noprofile", "--norc", "-c", wrapper, "bash"},

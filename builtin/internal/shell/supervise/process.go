@@ -4,6 +4,7 @@ import (
 	"os"
 
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 // CallVariable is set in every command's environment to a random identifier of that command. By it the processes of a
@@ -23,7 +24,7 @@ type Spec struct {
 	Files []*os.File // the child's descriptors 0, 1, 2, …, in blocking mode; all others are closed
 
 	// Execs judges the programs that the process and its descendants start; nil: none is judged.
-	Execs *sandbox.ExecGate
+	Execs *execgate.Gate
 	// Hosts judges connections, in a sandbox.
 	Hosts *sandbox.HostGate
 }

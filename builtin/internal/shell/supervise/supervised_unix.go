@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 const (
@@ -133,7 +133,7 @@ func (p *supervised) started(spec Spec) error {
 
 // firstReport reads the report that the process runs, or why it does not. If programs are judged, a report with the
 // listener comes before it.
-func (p *supervised) firstReport(gate *sandbox.ExecGate) (report, error) {
+func (p *supervised) firstReport(gate *execgate.Gate) (report, error) {
 	if gate == nil {
 		return readReport(p.ctl)
 	}

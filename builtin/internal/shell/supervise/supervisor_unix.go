@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
 // supervisorArg as the first argument makes this program a supervisor:
@@ -43,7 +44,7 @@ const (
 
 // Reports of the supervisor.
 const (
-	reportListener = 'l' // with a descriptor, see sandbox.ListenExecs; comes before the next
+	reportListener = 'l' // with a descriptor, see execgate.Listen; comes before the next
 	reportStarted  = 'p' // a: process id
 	reportFailed   = 'e' // a: errno
 	reportExit     = 'x' // a: wait status; b: 1 if no descendant is left
@@ -148,7 +149,7 @@ func (s *supervisor) start(files int, argv []string, judged bool) error {
 	if judged {
 		// The listener stays open here: if the server is killed, a program that waits for a verdict keeps waiting until the
 		// supervisor ends it.
-		listener, err := sandbox.ListenExecs()
+		listener, err := execgate.Listen()
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,9 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
+// MaxChain bounds how many ancestors of a process are named.
+const MaxChain = 64
+
 // A Stat is what /proc/PID/stat says of a process, see proc_pid_stat(5).
 type Stat struct {
 	Name, State     string

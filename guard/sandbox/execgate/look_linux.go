@@ -1,4 +1,4 @@
-package sandbox
+package execgate
 
 import (
 	"encoding/binary"
@@ -36,11 +36,11 @@ var (
 	errLoaderOperand     = errors.New("the dynamic loader is given a program without a directory; write its whole path")
 )
 
-// execLook is the look at one attempt to start a program.
-type execLook struct {
+// look is the look at one attempt to start a program.
+type look struct {
 	exec  Exec
 	call  *kernel.Call
-	gate  *ExecGate
+	gate  *Gate
 	root  *behalf.Root // or nil
 	base  string       // what a relative path begins at, see openOf
 	named string       // the path as the kernel hands it on to an interpreter
@@ -48,7 +48,7 @@ type execLook struct {
 	image place.Inode  // the file that the kernel will run
 }
 
-func (l *execLook) close() {
+func (l *look) close() {
 	for _, f := range l.exec.Files {
 		if f.Handle != nil {
 			f.Handle.Close()
@@ -58,7 +58,7 @@ func (l *execLook) close() {
 
 // look finds out what will be started. An error is what the kernel would say, if it is an errno; else it is why nothing
 // can be said.
-func (l *execLook) look() error {
+func (l *look) look() error {
 	c := l.call
 	args := c.Args[:]
 	l.base = "cwd"
@@ -113,12 +113,12 @@ func memoryError(err error) error {
 }
 
 // proc names something of the caller's in /proc.
-func (l *execLook) proc(name string) string {
+func (l *look) proc(name string) string {
 	return "/proc/" + strconv.Itoa(l.call.Thread) + "/" + name
 }
 
 // open opens the named file, by O_PATH.
-func (l *execLook) open(path string, flags uint64) (int, error) {
+func (l *look) open(path string, flags uint64) (int, error) {
 	if path == "" && flags&atEmptyPath != 0 && l.base != "cwd" {
 		node, err := unix.Open(l.proc(l.base), unix.O_PATH|unix.O_CLOEXEC, 0)
 		if errors.Is(err, unix.ENOENT) {
@@ -139,14 +139,14 @@ func (l *execLook) open(path string, flags uint64) (int, error) {
 }
 
 // readArgs reads the arguments, within limits.
-func (l *execLook) readArgs(address uint64) error {
+func (l *look) readArgs(address uint64) error {
 	size := uint64(8)
 	if kernel.Is32Bit(l.call.Arch, uint32(l.call.Number)) {
 		size = 4
 	}
-	left := maxExecArgs
+	left := maxArgs
 	for address != 0 {
-		if len(l.exec.Args) == maxExecWords || left <= 0 {
+		if len(l.exec.Args) == maxWords || left <= 0 {
 			l.exec.Cut = true
 			return nil
 		}
@@ -158,7 +158,7 @@ func (l *execLook) readArgs(address uint64) error {
 			if p == 0 {
 				return nil
 			}
-			if len(l.exec.Args) == maxExecWords || left <= 0 {
+			if len(l.exec.Args) == maxWords || left <= 0 {
 				break
 			}
 			arg, whole, err := l.call.Text(p, left)
@@ -178,7 +178,7 @@ func (l *execLook) readArgs(address uint64) error {
 }
 
 // pointers reads pointers that all lie in the page of the first.
-func (l *execLook) pointers(address, size uint64) ([]uint64, error) {
+func (l *look) pointers(address, size uint64) ([]uint64, error) {
 	const some, page = 16, 4096
 	n := max(min(some, (page-address%page)/size), 1)
 	b, err := l.call.Memory(address, int(n*size))
@@ -197,7 +197,7 @@ func (l *execLook) pointers(address, size uint64) ([]uint64, error) {
 }
 
 // follow adds a file, and those that it leads to.
-func (l *execLook) follow(node int) error {
+func (l *look) follow(node int) error {
 	l.argv = l.exec.Args
 	if len(l.argv) == 0 {
 		l.argv = []string{""} // as the kernel makes of none
@@ -229,7 +229,7 @@ func (l *execLook) follow(node int) error {
 
 // add adds a file, which it closes, and returns its beginning. A file without any of the permissions in mode is no
 // program.
-func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
+func (l *look) add(node int, mode uint32) (head []byte, err error) {
 	defer unix.Close(node)
 	f, st, err := describe(node)
 	if err != nil {
@@ -262,7 +262,7 @@ func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
 }
 
 // describe describes a file that was opened by O_PATH.
-func describe(node int) (f ExecFile, st unix.Stat_t, err error) {
+func describe(node int) (f File, st unix.Stat_t, err error) {
 	if err := unix.Fstat(node, &st); err != nil {
 		return f, st, err
 	}
@@ -270,7 +270,7 @@ func describe(node int) (f ExecFile, st unix.Stat_t, err error) {
 	if err != nil {
 		return f, st, &behalf.UnseenError{Err: err}
 	}
-	f = ExecFile{Name: name, Dev: st.Dev, Inode: st.Ino, Size: st.Size, Ctime: time.Unix(st.Ctim.Unix()),
+	f = File{Name: name, Dev: st.Dev, Inode: st.Ino, Size: st.Size, Ctime: time.Unix(st.Ctim.Unix()),
 		Unlinked: st.Nlink == 0}
 	if f.Unlinked {
 		if f.Name = strings.TrimSuffix(name, " (deleted)"); strings.HasPrefix(f.Name, "/memfd:") {
@@ -291,7 +291,7 @@ func openNode(node int) (*os.File, error) {
 }
 
 // openNamed is [Exec].Open.
-func (l *execLook) openNamed(name string) (f ExecFile, err error) {
+func (l *look) openNamed(name string) (f File, err error) {
 	node, err := l.root.Open(l.call, "cwd", name, false)
 	if err != nil {
 		return f, err
@@ -311,7 +311,7 @@ func (l *execLook) openNamed(name string) (f ExecFile, err error) {
 }
 
 // followLoader adds what a dynamic loader would load, with the file that was added last.
-func (l *execLook) followLoader(head []byte) error {
+func (l *look) followLoader(head []byte) error {
 	image, argv := l.image, l.argv
 	defer func() { l.image = image }()
 	for range maxScripts {
@@ -340,11 +340,11 @@ func (l *execLook) followLoader(head []byte) error {
 }
 
 // asker is [Exec].Asker.
-func (l *execLook) asker() (a ExecAsker) {
+func (l *look) asker() (a Asker) {
 	a.Process, _ = strconv.Atoi(l.call.Status()["Tgid"])
 	shell, parent := l.gate.roots()
 	pid := a.Process
-	for first := true; pid > 1 && len(a.Chain) < maxChain; first = false {
+	for first := true; pid > 1 && len(a.Chain) < proc.MaxChain; first = false {
 		s, err := proc.StatOf(pid)
 		if err != nil {
 			break
@@ -369,6 +369,3 @@ func (l *execLook) asker() (a ExecAsker) {
 	}
 	return a
 }
-
-// maxChain bounds how many ancestors are named.
-const maxChain = 64

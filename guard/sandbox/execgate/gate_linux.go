@@ -1,4 +1,4 @@
-package sandbox
+package execgate
 
 import (
 	"context"
@@ -16,7 +16,7 @@ const withdrawAfter = 100 * time.Millisecond
 
 // begin lets the command's own program start, which is the first that is started under a gate. It reports false if
 // there was one already.
-func (g *ExecGate) begin(c *kernel.Call) bool {
+func (g *Gate) begin(c *kernel.Call) bool {
 	g.mu.Lock()
 	begun := g.shell != 0
 	g.mu.Unlock()
@@ -29,7 +29,7 @@ func (g *ExecGate) begin(c *kernel.Call) bool {
 }
 
 // root notes the number of the command's process, and of its parent.
-func (g *ExecGate) root(shell int) {
+func (g *Gate) root(shell int) {
 	s, err := proc.StatOf(shell)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,18 +39,18 @@ func (g *ExecGate) root(shell int) {
 }
 
 // roots returns what root noted.
-func (g *ExecGate) roots() (shell, parent int) {
+func (g *Gate) roots() (shell, parent int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.shell, g.parent
 }
 
 // answer answers a call of one command's programs, whose root directory is known if root is not nil.
-func (g *ExecGate) answer(c *kernel.Call, root *behalf.Root) unix.Errno {
+func (g *Gate) answer(c *kernel.Call, root *behalf.Root) unix.Errno {
 	g.mu.Lock()
 	judge := g.judge
 	g.mu.Unlock()
-	l := &execLook{call: c, gate: g, root: root}
+	l := &look{call: c, gate: g, root: root}
 	defer l.close()
 	switch {
 	case c.Number == unix.SYS_SECCOMP:
@@ -93,7 +93,7 @@ func (g *ExecGate) answer(c *kernel.Call, root *behalf.Root) unix.Errno {
 }
 
 // nested tells the judge of a program that wants a listener of its own. A thread can have one.
-func (l *execLook) nested(judge ExecJudge) {
+func (l *look) nested(judge Judge) {
 	s, err := proc.StatOf(l.call.Thread)
 	if err != nil || judge == nil || !l.call.Waits() {
 		return
@@ -105,7 +105,7 @@ func (l *execLook) nested(judge ExecJudge) {
 }
 
 // while returns a context that lasts as long as the caller waits and the gate is open.
-func (g *ExecGate) while(c *kernel.Call) (_ context.Context, stop func()) {
+func (g *Gate) while(c *kernel.Call) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(g.ctx)
 	t := time.AfterFunc(withdrawAfter, func() {
 		tick := time.NewTicker(withdrawAfter)

@@ -1,4 +1,4 @@
-package sandbox
+package execgate
 
 import (
 	"fmt"
@@ -13,12 +13,11 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
-// ExecGateWorks reports why the programs that commands start cannot be judged on this machine with a backend, by
-// trying; nil if they can.
-func ExecGateWorks(b Backend) error {
-	err := tryExecGate()
-	if err == nil && (b == None || b == backendLandlock) && os.Geteuid() != 0 {
-		// A command in its own user namespace can be examined.
+// Works reports why the programs that commands start cannot be judged on this machine, by trying; nil if they can.
+// contained says that commands are in a user namespace of their own, where they can be examined.
+func Works(contained bool) error {
+	err := try()
+	if err == nil && !contained && os.Geteuid() != 0 {
 		if scope, readErr := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); readErr == nil &&
 			strings.TrimSpace(string(scope)) > "1" {
 			err = fmt.Errorf("kernel.yama.ptrace_scope is %s; at most 1 is needed", strings.TrimSpace(string(scope)))
@@ -30,8 +29,8 @@ func ExecGateWorks(b Backend) error {
 	return nil
 }
 
-// tryExecGate tries to start a program that does not exist, by a thread whose calls are judged, and examines the call.
-var tryExecGate = sync.OnceValue(func() error {
+// try tries to start a program that does not exist, by a thread whose calls are judged, and examines the call.
+var try = sync.OnceValue(func() error {
 	if err := kernel.NotifyWorks(); err != nil {
 		return err
 	}
@@ -45,7 +44,7 @@ var tryExecGate = sync.OnceValue(func() error {
 	go func() {
 		runtime.LockOSThread() // for ever: the thread keeps the filter, and ends
 		var err error
-		listener, err = ListenExecs()
+		listener, err = Listen()
 		if began <- err; err != nil {
 			return
 		}
@@ -79,16 +78,12 @@ var tryExecGate = sync.OnceValue(func() error {
 	return <-seen
 })
 
-// ListenExecs has all programs judged that the calling thread, which must be locked, starts from now on, and takes from
-// it the means to gain privileges. The descriptor is for [ExecGate.Serve] in another process: the one that starts
+// Listen has all programs judged that the calling thread, which must be locked, starts from now on, and takes from
+// it the means to gain privileges. The descriptor is for [Gate.Serve] in another process: the one that starts
 // programs must not be the one that answers for them.
-func ListenExecs() (listener int, err error) {
+func Listen() (listener int, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, fmt.Errorf("refusing new privileges: %w", err)
 	}
 	return kernel.InstallWithListener(kernel.ExecFilter())
 }
-
-// Serve judges the programs of the processes under a filter, whose listener it takes over, until the last one has
-// ended. The first program is the command itself, see [ExecGate].
-func (g *ExecGate) Serve(listener int) error { return serveCalls([]int{listener}, nil, g.only(false)) }

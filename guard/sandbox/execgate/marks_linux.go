@@ -1,4 +1,4 @@
-package sandbox
+package execgate
 
 import (
 	"fmt"
@@ -13,36 +13,29 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
-// serveCalls answers the calls of the processes under a filter until the last one has ended. files are what
-// appendListener has returned: none, or the filter's listener, and with it the table of Unix sockets if k makes their
-// connections. execs judges the programs that they start.
-func serveCalls(files []int, k *connector, execs kernel.Judge) error {
-	if len(files) == 0 {
-		return nil
-	}
-	judges := map[int32]kernel.Judge{}
+// Calls returns what answers the calls of the processes under a filter that start programs, or install a listener.
+func Calls(judge kernel.Judge) map[int32]kernel.Judge {
+	judges := map[int32]kernel.Judge{unix.SYS_SECCOMP: judge}
 	for _, nr := range kernel.AllExecs() {
-		judges[int32(nr)] = execs
+		judges[int32(nr)] = judge
 	}
-	judges[unix.SYS_SECCOMP] = execs
-	for _, nr := range kernel.ModeChanges() {
-		judges[nr] = behalf.ChangeMode
-	}
-	if len(files) == 2 && k != nil {
-		return k.serve(files[0], files[1], judges)
-	}
-	closeAll(files[1:])
-	l, err := kernel.NewListener(files[0])
+	return judges
+}
+
+// Serve judges the programs of the processes under a filter, whose listener it takes over, until the last one has
+// ended. The first program is the command itself, see [Gate].
+func (g *Gate) Serve(listener int) error {
+	l, err := kernel.NewListener(listener)
 	if err != nil {
 		return err
 	}
-	go l.Serve(judges)
+	go l.Serve(Calls(g.Only(false)))
 	return nil
 }
 
-// only returns the [kernel.Judge] of a listener under which there is one command. The processes of a confined one have
+// Only returns the [kernel.Judge] of a listener under which there is one command. The processes of a confined one have
 // all the same root directory.
-func (g *ExecGate) only(confined bool) kernel.Judge {
+func (g *Gate) Only(confined bool) kernel.Judge {
 	var root *behalf.Root
 	if confined {
 		root = &behalf.Root{}
@@ -55,27 +48,27 @@ func (g *ExecGate) only(confined bool) kernel.Judge {
 	}
 }
 
-// execMarks finds the gates of the commands in one sandbox. Each command has its own UTS namespace, which its processes
+// Marks finds the gates of the commands in one sandbox. Each command has its own UTS namespace, which its processes
 // cannot leave.
-type execMarks struct {
+type Marks struct {
 	spawner place.Inode // the program of the process that starts commands
 	root    behalf.Root
 
 	mu    sync.Mutex
-	known map[string]*execMark // by the namespace as /proc names it
+	known map[string]*mark // by the namespace as /proc names it
 }
 
-// execMark is the namespace of a command.
-type execMark struct {
+// mark is the namespace of a command.
+type mark struct {
 	ns    int           // keeps its number from being used again
 	shell int           // the command's process
 	known sync.Once     // closes bound
 	bound chan struct{} // closed when gate is set
-	gate  *ExecGate     // nil: nothing is judged
+	gate  *Gate         // nil: nothing is judged
 }
 
 // bind sets the gate, if it is not known yet.
-func (m *execMark) bind(g *ExecGate) {
+func (m *mark) bind(g *Gate) {
 	m.known.Do(func() {
 		if m.gate = g; g != nil && m.shell != 0 {
 			g.root(m.shell)
@@ -84,9 +77,9 @@ func (m *execMark) bind(g *ExecGate) {
 	})
 }
 
-// newExecMarks returns the table for commands that a process starts.
-func newExecMarks(spawner int) (*execMarks, error) {
-	ms := &execMarks{known: make(map[string]*execMark)}
+// NewMarks returns the table for commands that a process starts.
+func NewMarks(spawner int) (*Marks, error) {
+	ms := &Marks{known: make(map[string]*mark)}
 	var err error
 	if ms.spawner, err = proc.ImageOf(spawner); err != nil {
 		return nil, fmt.Errorf("sandbox: the program that starts commands: %w", err)
@@ -94,8 +87,8 @@ func newExecMarks(spawner int) (*execMarks, error) {
 	return ms, nil
 }
 
-// answer is the [kernel.Judge] of the programs of all commands.
-func (ms *execMarks) answer(c *kernel.Call) unix.Errno {
+// Answer is the [kernel.Judge] of the programs of all commands.
+func (ms *Marks) Answer(c *kernel.Call) unix.Errno {
 	name, err := proc.MarkOf(c.Thread)
 	if err != nil {
 		return unix.EACCES
@@ -120,7 +113,7 @@ func (ms *execMarks) answer(c *kernel.Call) unix.Errno {
 
 // find returns the mark of a namespace. The first program in one that is not known is the command's own, which the
 // spawner starts: the host learns of the command when that has been done.
-func (ms *execMarks) find(c *kernel.Call, name string) (m *execMark, first bool, err error) {
+func (ms *Marks) find(c *kernel.Call, name string) (m *mark, first bool, err error) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	if m := ms.known[name]; m != nil {
@@ -129,7 +122,7 @@ func (ms *execMarks) find(c *kernel.Call, name string) (m *execMark, first bool,
 	if id, err := proc.ImageOf(c.Thread); err != nil || id != ms.spawner || !c.Waits() {
 		return nil, false, unix.EACCES
 	}
-	m = &execMark{shell: c.Thread, bound: make(chan struct{})}
+	m = &mark{shell: c.Thread, bound: make(chan struct{})}
 	if m.ns, err = unix.Open("/proc/"+strconv.Itoa(c.Thread)+"/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 		return nil, false, err
 	}
@@ -137,8 +130,8 @@ func (ms *execMarks) find(c *kernel.Call, name string) (m *execMark, first bool,
 	return m, true, nil
 }
 
-// bind notes whose namespace one is, which may be done again.
-func (ms *execMarks) bind(number uint64, g *ExecGate) {
+// Bind notes whose namespace one is, which may be done again.
+func (ms *Marks) Bind(number uint64, g *Gate) {
 	if ms == nil {
 		return
 	}
@@ -149,8 +142,8 @@ func (ms *execMarks) bind(number uint64, g *ExecGate) {
 	}
 }
 
-// drop forgets a namespace that has no processes.
-func (ms *execMarks) drop(number uint64) {
+// Drop forgets a namespace that has no processes.
+func (ms *Marks) Drop(number uint64) {
 	if ms == nil {
 		return
 	}
@@ -159,18 +152,18 @@ func (ms *execMarks) drop(number uint64) {
 	ms.forget(proc.MarkName(number))
 }
 
-// forget is drop for callers that hold the lock.
-func (ms *execMarks) forget(name string) {
+// forget is Drop for callers that hold the lock.
+func (ms *Marks) forget(name string) {
 	if m := ms.known[name]; m != nil {
 		delete(ms.known, name)
 		unix.Close(m.ns)
 		m.shell = 0
-		m.bind(NewExecGate()) // refuses everything
+		m.bind(New()) // refuses everything
 	}
 }
 
-// close forgets all namespaces.
-func (ms *execMarks) close() {
+// Close forgets all namespaces.
+func (ms *Marks) Close() {
 	if ms == nil {
 		return
 	}

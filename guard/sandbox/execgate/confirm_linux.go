@@ -1,4 +1,4 @@
-package sandbox
+package execgate
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ var tracers = make(chan kernel.Thread, 4)
 // confirm starts the program, stops it before its first instruction, and kills it if it
 // is not the one that was judged. It calls Failed before the process ends, so that
 // the command cannot end first. A process that cannot be stopped is refused if v.Confirm.
-func (l *execLook) confirm(v ExecVerdict) {
+func (l *look) confirm(v Verdict) {
 	failed := func(why string) {
 		if v.Failed != nil {
 			v.Failed(why)
@@ -52,7 +52,7 @@ func (l *execLook) confirm(v ExecVerdict) {
 
 // trace is confirm on a thread of its own. The kernel reports a stop after the program was
 // started, or the stop that PTRACE_INTERRUPT requests if it was not.
-func (l *execLook) trace(strict bool, failed func(why string)) {
+func (l *look) trace(strict bool, failed func(why string)) {
 	thread := l.call.Thread
 	process, _ := strconv.Atoi(l.call.Status()["Tgid"]) // whose number a thread has once it has started a program
 	if err := ptrace(unix.PTRACE_SEIZE, thread, unix.PTRACE_O_TRACEEXEC|unix.PTRACE_O_EXITKILL); err != nil {
@@ -108,7 +108,7 @@ func (l *execLook) trace(strict bool, failed func(why string)) {
 }
 
 // same reports whether a process runs what was judged.
-func (l *execLook) same(pid int) bool {
+func (l *look) same(pid int) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
 	if id, err := proc.ImageOf(pid); err != nil || id != l.image {
 		return false

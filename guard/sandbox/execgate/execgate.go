@@ -1,4 +1,4 @@
-package sandbox
+package execgate
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 
 // Limits of what is read of a program's arguments. The kernel takes 2 MiB and more; no rule matches that much.
 const (
-	maxExecArgs  = 64 << 10 // bytes
-	maxExecWords = 4096     // arguments
+	maxArgs  = 64 << 10 // bytes
+	maxWords = 4096     // arguments
 )
 
 // An Exec is an attempt of a command's process to start a program. It is good until the judge returns.
@@ -23,7 +23,7 @@ type Exec struct {
 	Path string
 	// Files are what the kernel would load, in order: the named file, each file that a `#!` line names, and the program
 	// that the dynamic loader would load if the last of these is the dynamic loader.
-	Files []ExecFile
+	Files []File
 	// Args are the arguments, the program's name first. There may be none.
 	Args []string
 	// Cut says that there are more arguments, or longer ones, than 4,096 words and 64 KiB, which are read.
@@ -32,18 +32,18 @@ type Exec struct {
 	Dir string
 	// Open opens a file by its name as the process sees it, for a script that an interpreter is given; the caller closes
 	// its handle. Nil: nothing can be opened.
-	Open func(name string) (ExecFile, error)
+	Open func(name string) (File, error)
 	// Thread is the number of the thread that waits, as the host sees it.
 	Thread int
 	// Asker tells more of the process. It reads files of the system; call it only where that is needed.
-	Asker func() ExecAsker
+	Asker func() Asker
 	// Unreadable, if not nil, says why the process or the program cannot be examined. The exec is refused whatever the
 	// judge answers; the judge is called to record it. Fields that were read before are set, and Args may be empty.
 	Unreadable error
 }
 
-// An ExecAsker is the process that tries to start a program.
-type ExecAsker struct {
+// An Asker is the process that tries to start a program.
+type Asker struct {
 	// Process is its number, as the host sees it.
 	Process int
 	// Started is when it was started, in clock ticks since the boot: the number may belong to another process later.
@@ -53,8 +53,8 @@ type ExecAsker struct {
 	Chain []string
 }
 
-// An ExecFile is a file of an [Exec].
-type ExecFile struct {
+// A File is a file of an [Exec].
+type File struct {
 	// Name is its name where links lead, as its process sees it; "" if it has none.
 	Name string
 	// Handle reads it, until the judge returns. It is nil if only others than us may read the file.
@@ -67,8 +67,8 @@ type ExecFile struct {
 	Unlinked bool
 }
 
-// An ExecVerdict is the answer to an [Exec]. The zero value refuses: the process gets EACCES and continues.
-type ExecVerdict struct {
+// A Verdict is the answer to an [Exec]. The zero value refuses: the process gets EACCES and continues.
+type Verdict struct {
 	// Allow starts the program.
 	Allow bool
 	// Confirm compares program and arguments again once the kernel has taken them over, before the first instruction runs:
@@ -79,38 +79,38 @@ type ExecVerdict struct {
 	Failed func(why string)
 }
 
-// An ExecJudge decides whether a program may start. It is also called for a file without execute permission: the
+// A Judge decides whether a program may start. It is also called for a file without execute permission: the
 // process gets EACCES whatever the judge says. Several attempts may be judged concurrently. The judge may take its
 // time: only the process waits. ctx ends when the process no longer waits, or the gate is closed.
-type ExecJudge func(ctx context.Context, e *Exec) ExecVerdict
+type Judge func(ctx context.Context, e *Exec) Verdict
 
-// An ExecGate holds the judge of one command, which [Spec].Execs names. A shell may be started before its call is
-// known: until [ExecGate.Judge] is called every program but the shell is refused.
-type ExecGate struct {
+// A Gate holds the judge of one command, which Execs of a sandbox.Spec names. A shell may be started before its call is
+// known: until [Gate.Judge] is called every program but the shell is refused.
+type Gate struct {
 	ctx context.Context
 	end context.CancelFunc
 
 	mu            sync.Mutex
-	judge         ExecJudge
+	judge         Judge
 	shell, parent int // numbers of the command's process and of its parent, as the host sees them
 }
 
-// NewExecGate returns a gate without a judge.
-func NewExecGate() *ExecGate {
-	g := &ExecGate{}
+// New returns a gate without a judge.
+func New() *Gate {
+	g := &Gate{}
 	g.ctx, g.end = context.WithCancel(context.Background())
 	return g
 }
 
 // Judge sets the judge of the programs that the command starts from now on.
-func (g *ExecGate) Judge(j ExecJudge) {
+func (g *Gate) Judge(j Judge) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.judge = j
 }
 
 // Close ends what waits for the judge. All programs are refused from now on.
-func (g *ExecGate) Close() {
+func (g *Gate) Close() {
 	g.Judge(nil)
 	g.end()
 }

@@ -1,0 +1,30 @@
+package sandbox
+
+import (
+	"github.com/toolhost/toolhost/guard/sandbox/execgate"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/behalf"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+)
+
+// serveCalls answers the calls of the processes under a filter until the last one has ended. files are what
+// appendListener has returned: none, or the filter's listener, and with it the table of Unix sockets if k makes their
+// connections. execs judges the programs that they start.
+func serveCalls(files []int, k *connector, execs kernel.Judge) error {
+	if len(files) == 0 {
+		return nil
+	}
+	judges := execgate.Calls(execs)
+	for _, nr := range kernel.ModeChanges() {
+		judges[nr] = behalf.ChangeMode
+	}
+	if len(files) == 2 && k != nil {
+		return k.serve(files[0], files[1], judges)
+	}
+	closeAll(files[1:])
+	l, err := kernel.NewListener(files[0])
+	if err != nil {
+		return err
+	}
+	go l.Serve(judges)
+	return nil
+}
