@@ -13,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/settle"
 )
@@ -149,8 +150,8 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 		c.gate = newExecGate(*e.Execs)
 		c.gate.leaves()
 		c.gate.lasting = true
-		what.Hosts = sandbox.NewHostGate()
-		what.Hosts.Judge(func(ctx context.Context, to sandbox.Connection) (bool, string) {
+		what.Hosts = connectgate.New()
+		what.Hosts.Judge(func(ctx context.Context, to connectgate.Connection) (bool, string) {
 			if !spec.Ask && len(to.Chain) < 2 {
 				return c.gate.Policy().Commands().ProgramReaches(to.Program, to.Host, to.Port), ""
 			}

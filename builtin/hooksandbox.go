@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/hook"
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 )
 
 // HookPrincipal is the principal of contained hooks. They do not run in the sandbox of a caller, whose commands could
@@ -38,7 +39,7 @@ func (b *Runtime) StartContained(policy *guard.Policy, s hook.Spec, execs Execs)
 		// Not wrapped: the error is not about the program.
 		return nil, fmt.Errorf("its sandbox cannot be started: %v", err)
 	}
-	gate, hosts := newExecGate(execs), sandbox.NewHostGate()
+	gate, hosts := newExecGate(execs), connectgate.New()
 	if s.Async {
 		gate.leaves()
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/guard"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -22,9 +22,9 @@ type hostAnswers struct {
 	unheard int                   // questions that no person answered
 }
 
-// Connect decides whether the command reaches a host that no setting names. It is a [sandbox.HostJudge]. A person's
+// Connect decides whether the command reaches a host that no setting names. It is a [connectgate.Judge]. A person's
 // answer holds for the command: a program that has given up meanwhile gets it when it tries again.
-func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed bool, why string) {
+func (g *execGate) Connect(ctx context.Context, c connectgate.Connection) (allowed bool, why string) {
 	if c.Secret != "" {
 		g.used(c)
 		return true, ""
@@ -40,7 +40,7 @@ func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed b
 }
 
 // connect asks a person. name is the name by which settings can allow the program, or "" if they cannot.
-func (g *execGate) connect(ctx context.Context, c sandbox.Connection, name string) (allowed bool, why string) {
+func (g *execGate) connect(ctx context.Context, c connectgate.Connection, name string) (allowed bool, why string) {
 	if g.Ask == nil || !g.Hosts {
 		return false, ""
 	}
@@ -68,7 +68,7 @@ func (g *execGate) connect(ctx context.Context, c sandbox.Connection, name strin
 }
 
 // used records that the command has used a masked credential, or tried to, once for each host.
-func (g *execGate) used(c sandbox.Connection) {
+func (g *execGate) used(c connectgate.Connection) {
 	event := ExecEvent{Text: "send " + c.Secret + " to " + net.JoinHostPort(c.Host, c.Port), Chain: c.Chain,
 		Action: guard.Allow, Rule: "sandbox.credentials", Reason: c.Refused}
 	if c.Refused != "" {

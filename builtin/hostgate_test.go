@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -20,7 +20,7 @@ func hostAsking(t *testing.T) (*execGate, *person, func(ctx context.Context, hos
 	return g, p, func(ctx context.Context, host string) <-chan string {
 		said := make(chan string, 1)
 		go func() {
-			allowed, why := g.Connect(ctx, sandbox.Connection{Host: host, Port: "443", Chain: []string{"npm", "node"}})
+			allowed, why := g.Connect(ctx, connectgate.Connection{Host: host, Port: "443", Chain: []string{"npm", "node"}})
 			said <- fmt.Sprint(allowed, why)
 		}()
 		return said

@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 	"github.com/toolhost/toolhost/guard"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 )
 
 // A ServerSpec says how the process of another MCP server is started.
@@ -93,9 +93,9 @@ func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot start its sandbox: %w", err)
 	}
-	gate, hosts := newExecGate(s.Execs), sandbox.NewHostGate()
+	gate, hosts := newExecGate(s.Execs), connectgate.New()
 	gate.leaves()
-	hosts.Judge(func(ctx context.Context, c sandbox.Connection) (bool, string) {
+	hosts.Judge(func(ctx context.Context, c connectgate.Connection) (bool, string) {
 		if c.Secret != "" {
 			gate.used(c)
 			return true, ""

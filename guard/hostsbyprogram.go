@@ -10,7 +10,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/internal/proxy"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -21,7 +21,7 @@ import (
 
 // ProgramName returns the name by which sandbox.network.programs knows a program; "" if the program is not known, or
 // commands can change it.
-func (c Commands) ProgramName(p sandbox.Program) string {
+func (c Commands) ProgramName(p connectgate.Program) string {
 	if p.Path == "" || hostprogram.Exposed(p.Path) {
 		return ""
 	}
@@ -39,7 +39,7 @@ func (c Commands) ProgramName(p sandbox.Program) string {
 
 // scriptOf returns the name of the installed script that an interpreter runs, or "". ends are the options after which
 // there is none.
-func scriptOf(p sandbox.Program, ends []string) string {
+func scriptOf(p connectgate.Program, ends []string) string {
 	// A program may write a title in the place of its arguments: "npm install".
 	title, _, _ := strings.Cut(p.Args[0], " ")
 	if title = filepath.Base(title); family(title) != family(filepath.Base(p.Path)) &&
@@ -85,7 +85,7 @@ func installedScript(name, file, interpreter string) bool {
 
 // ProgramReaches reports whether sandbox.network.programs lets a program connect to a host that no other list names.
 // Versions of a program are one: python3 is python3.13. In plan mode it lets none.
-func (c Commands) ProgramReaches(p sandbox.Program, host, port string) bool {
+func (c Commands) ProgramReaches(p connectgate.Program, host, port string) bool {
 	entries := c.p.data.sandbox.Network.Programs
 	if len(entries) == 0 || c.Discard() {
 		return false

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/guard/hostprogram"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -31,10 +31,12 @@ func TestProgramReaches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := func(path string, args ...string) sandbox.Program { return sandbox.Program{Path: path, Args: args} }
+	program := func(path string, args ...string) connectgate.Program {
+		return connectgate.Program{Path: path, Args: args}
+	}
 	npm := lookUp(t, "npm")
 	for _, c := range []struct {
-		program    sandbox.Program
+		program    connectgate.Program
 		host, port string
 		name       string
 		reaches    bool

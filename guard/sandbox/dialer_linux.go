@@ -81,30 +81,6 @@ func (n *namespaces) listening() ([]int, error) {
 	return slices.Compact(ports), nil
 }
 
-// hostListening calls f with the address and the inode of each TCP socket that a program listens on in the network of
-// this process.
-func hostListening(f func(address netip.AddrPort, inode uint32)) error {
-	table, err := kernel.OpenSocketTable()
-	if err != nil {
-		return err
-	}
-	defer table.Close()
-	return table.ListeningTCP(f)
-}
-
-// takenPorts returns the TCP ports that programs listen on in the network of this process, on other addresses than
-// 127.0.0.1, where publishing finds out by itself.
-func takenPorts() map[int]bool {
-	ours := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	taken := map[int]bool{}
-	_ = hostListening(func(address netip.AddrPort, _ uint32) { // works where a sandbox does
-		if address.Addr() != ours {
-			taken[int(address.Port())] = true
-		}
-	})
-	return taken
-}
-
 // dial answers msgDial.
 func (g *initProcess) dial(id uint64, port int) error {
 	if port == 0 {

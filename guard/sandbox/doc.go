@@ -42,26 +42,14 @@
 // netstack resolves names and keeps each connection attempt until the host of the sandbox has judged and made it.
 // Files of its own (resolv.conf, nsswitch.conf, hosts) lead programs to that resolver. Programs that use the proxy
 // variables reach hosts by the proxy, which judges by the same rules; where there is no /dev/net/tun they are the
-// only ones that do, and the report says so. A host that no list names is put to the [HostGate] of the command whose
+// only ones that do, and the report says so. A host that no list names is put to the [connectgate.Gate] of the command whose
 // process has the socket: the kernel knows its inode by its addresses (sock_diag), /proc the process, and the UTS
 // namespace of that process the command.
 //
 // # Unix sockets
 //
-// The filter hands connect(2) of every command to the host, which makes the connection
-// with a copy of the socket and never lets the kernel run the call, whose address
-// another thread could change. A path is looked up as the caller would, and the file it
-// leads to is judged: commands connect to sockets that a process in their network
-// namespace listens on, which the kernel lists by inode (sock_diag), and to those in
-// [Policy].Sockets, whatever their names, and whenever they were bound. Datagram
-// sockets of the Unix family, and pairs of them, are refused: they send to a path
-// without connect(2). To a server, the peer's process number (SO_PEERCRED) is the host's,
-// which is 0 inside; user and group are the command's.
-//
-// Where a connection cannot be judged (Linux before 5.9, no pidfd_getfd,
-// process_vm_readv or CONFIG_UNIX_DIAG, a container that has a listener itself) commands
-// have no Unix sockets but pairs, and the report says so. The same holds for the Landlock
-// backend before version 9 of Landlock.
+// Package connectgate makes the connections of commands, and with them decides which Unix sockets they reach: those
+// that a process in their network namespace listens on, and those in [Policy].Sockets.
 //
 // # Programs
 //

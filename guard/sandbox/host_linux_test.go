@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 )
 
 // asked is a judge that allows hosts below asked.test, or others, and notes what it is asked.
@@ -19,10 +21,10 @@ type asked struct {
 	mu     sync.Mutex
 	seen   []string // "PROGRAM → PROGRAM HOST:PORT"
 	wait   func()
-	allows func(Connection) bool
+	allows func(connectgate.Connection) bool
 }
 
-func (a *asked) judge(_ context.Context, c Connection) (bool, string) {
+func (a *asked) judge(_ context.Context, c connectgate.Connection) (bool, string) {
 	a.mu.Lock()
 	a.seen = append(a.seen, fmt.Sprintf("%s %s:%s", strings.Join(c.Chain, " → "), c.Host, c.Port))
 	a.mu.Unlock()
@@ -38,7 +40,7 @@ func (a *asked) judge(_ context.Context, c Connection) (bool, string) {
 // runAsking runs a script whose connections a judge decides about.
 func (a *asked) run(t testing.TB, f *fixture, s *Sandbox, script string) result {
 	t.Helper()
-	gate := NewHostGate()
+	gate := connectgate.New()
 	defer gate.Close()
 	gate.Judge(a.judge)
 	r, err := tryAsking(s, gate, f.ws, f.env, "timeout", "60", "bash", "-c", script)
@@ -120,8 +122,8 @@ except BlockingIOError: pass
 		{"a copy", `cp "$(readlink -f /bin/bash)" here; ./here -c 'exec 3<>/dev/tcp/d.asked.test/80'`, "here"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var got []Program
-			a := &asked{allows: func(c Connection) bool { got = append(got, c.Program); return false }}
+			var got []connectgate.Program
+			a := &asked{allows: func(c connectgate.Connection) bool { got = append(got, c.Program); return false }}
 			r := a.run(t, f, s, c.script)
 			if len(got) == 0 || !strings.HasPrefix(filepath.Base(got[0].Path), c.program) {
 				t.Errorf("programs %+v, want %s; output\n%s", got, c.program, r.output)

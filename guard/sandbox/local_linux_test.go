@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 )
 
 // loopbackServer starts a server of another program on the host's loopback interface, which says "the host".
@@ -93,7 +95,7 @@ except ConnectionRefusedError: print("closed")' ` + port, true, "", "inside\n\nc
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s.Refused()
-			a := &asked{allows: func(Connection) bool { return c.allow }}
+			a := &asked{allows: func(connectgate.Connection) bool { return c.allow }}
 			r := a.run(t, f, s, c.script)
 			got := strings.Join(a.seen, ", ")
 			if i := strings.LastIndexByte(got, ' '); got[i+1:] != c.asks || !strings.Contains(r.output, c.says) ||

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/integration/testenv"
 )
 
@@ -65,7 +66,7 @@ func tryIn(s *Sandbox, dir string, env []string, argv ...string) (result, error)
 }
 
 // tryAsking runs a command whose connections a gate judges.
-func tryAsking(s *Sandbox, gate *HostGate, dir string, env []string, argv ...string) (result, error) {
+func tryAsking(s *Sandbox, gate *connectgate.Gate, dir string, env []string, argv ...string) (result, error) {
 	out, w, err := os.Pipe()
 	if err != nil {
 		return result{}, err

@@ -13,13 +13,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
 // startNamespaces starts process 1 of new namespaces, whose connections k makes, unless
 // it is nil. listener is the proxy's socket inside, nil with an unrestricted network.
-func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n *namespaces, listener net.Listener,
+func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Connector) (n *namespaces, listener net.Listener,
 	err error) {
 	pl, err := resolve(p)
 	if err != nil {

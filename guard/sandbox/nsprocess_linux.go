@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
@@ -17,11 +18,11 @@ import (
 type nsProcess struct {
 	host    *namespaces
 	id      uint64
-	gate    *execgate.Gate // or nil
-	hosts   *HostGate      // or nil
-	mark    uint64         // of its UTS namespace
-	dropped bool           // that has been forgotten
-	ended   chan struct{}  // closed when the fields below are set
+	gate    *execgate.Gate    // or nil
+	hosts   *connectgate.Gate // or nil
+	mark    uint64            // of its UTS namespace
+	dropped bool              // that has been forgotten
+	ended   chan struct{}     // closed when the fields below are set
 	status  Status
 	gone    bool // nothing of the command was left when it ended
 	err     error

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
@@ -57,7 +58,7 @@ type Spec struct {
 	Execs *execgate.Gate
 	// Hosts judges the connections of the command and its descendants to hosts that no list of [Network] names; nil:
 	// they are refused. The caller closes it once the command is over.
-	Hosts *HostGate
+	Hosts *connectgate.Gate
 }
 
 // Status is how a command ended.
@@ -105,8 +106,8 @@ type engine interface {
 
 // socketJudge decides which Unix sockets commands reach.
 type socketJudge interface {
-	refusals() []proxy.Refusal
-	close() error
+	Refusals() []proxy.Refusal
+	Close() error
 }
 
 // A Sandbox contains commands. Its methods may be called from several
@@ -117,10 +118,10 @@ type Sandbox struct {
 	engine  engine
 	proxy   *proxy.Proxy
 	outside func() // ends the network of commands; or nil
-	hosts   hostGates
+	hosts   connectgate.Gates
 	// connecting returns the gate of the command that has a connection, the programs down to the one that made it, and
 	// that program. It reports false if none is found. Nil: connections are not told apart.
-	connecting func(from, to netip.AddrPort) (gate *HostGate, chain []string, program Program, ok bool)
+	connecting func(from, to netip.AddrPort) (gate *connectgate.Gate, chain []string, program connectgate.Program, ok bool)
 	sockets    socketJudge // or nil
 	env        []string
 	noOverlay  error
@@ -216,7 +217,7 @@ func (s *Sandbox) Spawn(spec Spec) (Process, error) {
 		return nil, fmt.Errorf("sandbox: %s has no terminals", s.report.Backend)
 	}
 	if spec.Hosts != nil {
-		s.hosts.add(spec.Hosts)
+		s.hosts.Add(spec.Hosts)
 	}
 	return s.engine.spawn(spec)
 }
@@ -279,7 +280,7 @@ func (s *Sandbox) Refused() []proxy.Refusal {
 		list = s.proxy.Refused()
 	}
 	if s.sockets != nil {
-		list = append(list, s.sockets.refusals()...)
+		list = append(list, s.sockets.Refusals()...)
 	}
 	return list
 }
@@ -302,7 +303,7 @@ func (s *Sandbox) Close() error {
 			s.outside()
 		}
 		if s.sockets != nil {
-			s.sockets.close()
+			s.sockets.Close()
 		}
 	})
 	return s.err

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/behalf"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
@@ -9,7 +10,7 @@ import (
 // serveCalls answers the calls of the processes under a filter until the last one has ended. files are what
 // appendListener has returned: none, or the filter's listener, and with it the table of Unix sockets if k makes their
 // connections. execs judges the programs that they start.
-func serveCalls(files []int, k *connector, execs kernel.Judge) error {
+func serveCalls(files []int, k *connectgate.Connector, execs kernel.Judge) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -18,7 +19,7 @@ func serveCalls(files []int, k *connector, execs kernel.Judge) error {
 		judges[nr] = behalf.ChangeMode
 	}
 	if len(files) == 2 && k != nil {
-		return k.serve(files[0], files[1], judges)
+		return k.Serve(files[0], files[1], judges)
 	}
 	closeAll(files[1:])
 	l, err := kernel.NewListener(files[0])

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sshagent"
 )
 
@@ -49,10 +50,10 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	if p.SSH != nil {
 		p.Sockets = append(slices.Clip(p.Sockets), p.SSH.Path())
 	}
-	k, cannot := newConnector(p)
+	k, cannot := connectgate.NewConnector(connectRules(p))
 	n, listener, err := startNamespaces(ctx, p, o, k)
 	if err != nil {
-		return nil, errors.Join(err, k.close())
+		return nil, errors.Join(err, k.Close())
 	}
 	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(p), noOverlay: n.noOverlay, cached: n.cached}
 	s.connectBy(k, n.judged, cannot)
@@ -67,13 +68,13 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 		rules.Roots = o.Roots
 		rules.Inside, rules.Caller = n.dial, s.caller
 		rules.Local = func(port int) (bool, string) { return hostService(port, p.Network.PortRecords) }
-		s.connecting = func(from, to netip.AddrPort) (*HostGate, []string, Program, bool) {
-			who := k.callerOf(from, to)
+		s.connecting = func(from, to netip.AddrPort) (*connectgate.Gate, []string, connectgate.Program, bool) {
+			who := k.CallerOf(from, to)
 			c := n.commandOf(who)
 			if c == nil {
-				return nil, nil, Program{}, false
+				return nil, nil, connectgate.Program{}, false
 			}
-			return c.hosts, who.chain(c.number()), who.program, true
+			return c.hosts, who.Chain(c.number()), who.Program, true
 		}
 		s.proxy = proxy.Start(listener, rules, o.Dial, o.Resolve)
 		s.env = append(append(s.env, s.proxy.Env()...), trust...)
@@ -86,7 +87,7 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 			return nil, errors.Join(err, s.Close())
 		}
 		if k != nil {
-			k.outside.Store(s.outside != nil)
+			k.LeadOutside(s.outside != nil)
 		}
 	}
 	if p.SSH != nil && k != nil { // once: nothing fails any more
@@ -95,8 +96,17 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	return s, nil
 }
 
+// connectRules says which Unix sockets commands reach under a policy.
+func connectRules(p Policy) connectgate.Config {
+	c := connectgate.Config{Own: !p.Network.Unrestricted, Sockets: p.Sockets, Hidden: slices.Concat(p.Masked, p.Denied)}
+	for _, d := range p.Private {
+		c.Private = append(c.Private, d.Name)
+	}
+	return c
+}
+
 // connectBy notes which process makes the connections of commands, or why none does.
-func (s *Sandbox) connectBy(k *connector, judged bool, cannot error) {
+func (s *Sandbox) connectBy(k *connectgate.Connector, judged bool, cannot error) {
 	if k != nil {
 		s.sockets = k
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 )
 
 // A Cell defines how the sandbox of a server differs from that of commands.
@@ -94,7 +95,7 @@ func (l *Cell) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 // SpawnServer starts a server with exactly these variables and those that point into the sandbox. The server's own have
 // precedence. hosts judges its connections.
 func (c *Sandbox) SpawnServer(argv []string, dir string, env []string, files []*os.File,
-	hosts *sandbox.HostGate) (sandbox.Process, error) {
+	hosts *connectgate.Gate) (sandbox.Process, error) {
 	all := slices.Clone(env)
 	for _, entry := range slices.Concat(c.scratch, c.box.Env()) {
 		name, _, _ := strings.Cut(entry, "=")

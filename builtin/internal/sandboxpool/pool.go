@@ -21,6 +21,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sshagent"
 	"github.com/toolhost/toolhost/guard/statedir"
 )
@@ -381,7 +382,7 @@ func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
 // Spawn starts a process in the sandbox, with the variables of env and those of the sandbox. hosts judges its
 // connections. The function that [Pool.Cleanup] returns removes what it must not leave.
 func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.File,
-	hosts *sandbox.HostGate) (sandbox.Process, error) {
+	hosts *connectgate.Gate) (sandbox.Process, error) {
 	secret, passed := c.policy.Commands().SecretVariables(), shell.Inherited(c.policy.Commands().PassedVariables())
 	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
@@ -38,7 +38,7 @@ type shell struct {
 	pipe    *outputReader  // read end of standard output and error
 	dir     *os.File       // read end of the report
 	execs   *execgate.Gate // nil: programs are not judged
-	hosts   *sandbox.HostGate
+	hosts   *connectgate.Gate
 
 	out      *Collector
 	buf      []byte        // takes output
@@ -61,7 +61,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	defer null.Close()
-	s := &shell{hosts: sandbox.NewHostGate(), out: NewCollector(cfg.Limits, cfg.Spill), buf: make([]byte, readMin),
+	s := &shell{hosts: connectgate.New(), out: NewCollector(cfg.Limits, cfg.Spill), buf: make([]byte, readMin),
 		eof: make(chan struct{}), pipe: &outputReader{}}
 	script, out, err := s.open()
 	if err != nil {

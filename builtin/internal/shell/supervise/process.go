@@ -3,7 +3,7 @@ package supervise
 import (
 	"os"
 
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 )
 
@@ -26,7 +26,7 @@ type Spec struct {
 	// Execs judges the programs that the process and its descendants start; nil: none is judged.
 	Execs *execgate.Gate
 	// Hosts judges connections, in a sandbox.
-	Hosts *sandbox.HostGate
+	Hosts *connectgate.Gate
 }
 
 // A Process is a started process and everything that descends from it.

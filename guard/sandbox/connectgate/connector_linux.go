@@ -1,4 +1,4 @@
-package sandbox
+package connectgate
 
 import (
 	"bytes"
@@ -34,13 +34,24 @@ const (
 	maxRefusals = 32
 )
 
-// A connector makes the connections of commands: their connect(2) waits until it has done
+// A Config says which Unix sockets commands reach.
+type Config struct {
+	// Own says that commands have a network namespace of their own.
+	Own bool
+	// Sockets are sockets of the host that commands may connect to, and directories of them.
+	Sockets []string
+	// Private are directories in whose place commands have others; they reach Sockets there all the same.
+	Private []string
+	// Hidden are paths in which commands reach no Sockets there.
+	Hidden []string
+}
+
+// A Connector makes the connections of commands: their connect(2) waits until it has done
 // so with a copy of their socket. It connects to a path only if a command listens there,
 // or the policy names it, and it connects to the file that it judged, whatever name that
 // has by then.
-type connector struct {
-	own     bool // commands have a network namespace of their own
-	policy  Policy
+type Connector struct {
+	Config
 	allowed []place.Object      // sockets and directories that the policy names
 	host    *kernel.SocketTable // of the host's network namespace
 	places  chan struct{}
@@ -51,12 +62,12 @@ type connector struct {
 	refused  []proxy.Refusal
 	listened map[uint16]bool // ports of TCP on which commands have listened
 	// callers are those that connected last, by the inodes of their sockets, and older those before them.
-	callers, older map[uint32]caller
+	callers, older map[uint32]Caller
 	serving        sync.WaitGroup
 }
 
-// newConnector reports an error where connections cannot be made on behalf of others.
-func newConnector(p Policy) (*connector, error) {
+// NewConnector reports an error where connections cannot be made on behalf of others.
+func NewConnector(c Config) (*Connector, error) {
 	if err := kernel.NotifyWorks(); err != nil {
 		return nil, err
 	}
@@ -64,16 +75,16 @@ func newConnector(p Policy) (*connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &connector{
-		own: !p.Network.Unrestricted, policy: p, host: table, places: make(chan struct{}, maxConnecting),
+	k := &Connector{
+		Config: c, host: table, places: make(chan struct{}, maxConnecting),
 		inside: make(map[*kernel.SocketTable]*kernel.Listener), listened: make(map[uint16]bool),
-		callers: make(map[uint32]caller),
+		callers: make(map[uint32]Caller),
 	}
 	if _, err := table.Has(kernel.SocketFile{}); err != nil {
 		table.Close()
 		return nil, err
 	}
-	for _, path := range p.Sockets {
+	for _, path := range c.Sockets {
 		t, err := place.Locate(path)
 		if err != nil {
 			t = place.Object{Path: path} // may come later
@@ -83,10 +94,10 @@ func newConnector(p Policy) (*connector, error) {
 	return k, nil
 }
 
-// serve makes the connections of the processes under a filter, whose listener it takes
+// Serve makes the connections of the processes under a filter, whose listener it takes
 // over, until the last one has ended, and has judges answer their other calls. table is of
 // their network namespace.
-func (k *connector) serve(listener, table int, judges map[int32]kernel.Judge) error {
+func (k *Connector) Serve(listener, table int, judges map[int32]kernel.Judge) error {
 	l, err := kernel.NewListener(listener)
 	if err != nil {
 		unix.Close(table)
@@ -107,8 +118,8 @@ func (k *connector) serve(listener, table int, judges map[int32]kernel.Judge) er
 	return nil
 }
 
-// close ends all serving. No command may be left.
-func (k *connector) close() error {
+// Close ends all serving. No command may be left.
+func (k *Connector) Close() error {
 	if k == nil {
 		return nil
 	}
@@ -124,7 +135,7 @@ func (k *connector) close() error {
 // connect is the [kernel.Judge] of connect(2). A connection for which the caller has to
 // wait is tried repeatedly, each time from the beginning, so that neither
 // a thread nor a descriptor is held between the attempts.
-func (k *connector) connect(c *kernel.Call) unix.Errno {
+func (k *Connector) connect(c *kernel.Call) unix.Errno {
 	begun := time.Now()
 	for wait := time.Duration(0); ; wait = min(max(2*wait, shortestWait), longestWait) {
 		time.Sleep(wait)
@@ -152,7 +163,7 @@ type outcome struct {
 }
 
 // attempt judges a call and connects, with no more rights than commands have.
-func (k *connector) attempt(c *kernel.Call) (o outcome) {
+func (k *Connector) attempt(c *kernel.Call) (o outcome) {
 	k.places <- struct{}{}
 	defer func() { <-k.places }()
 	if err := behalf.WithoutPowers(func() { o = k.try(c) }); err != nil {
@@ -162,7 +173,7 @@ func (k *connector) attempt(c *kernel.Call) (o outcome) {
 }
 
 // try is attempt without a limit.
-func (k *connector) try(c *kernel.Call) outcome {
+func (k *Connector) try(c *kernel.Call) outcome {
 	fd, err := c.Descriptor(int(int32(c.Args[0])))
 	if err != nil {
 		return outcome{errno: k.failure(c, err)}
@@ -221,7 +232,7 @@ func family(address []byte) uint16 {
 }
 
 // connectUnix judges the address of a Unix socket.
-func (k *connector) connectUnix(c *kernel.Call, fd int, address []byte) outcome {
+func (k *Connector) connectUnix(c *kernel.Call, fd int, address []byte) outcome {
 	const pathAt = 2
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	switch {
@@ -231,7 +242,7 @@ func (k *connector) connectUnix(c *kernel.Call, fd int, address []byte) outcome 
 		return outcome{errno: unix.EPERM} // commands have none: it was handed to them
 	case len(address) <= pathAt || len(address) > unix.SizeofSockaddrUnix || family(address) != unix.AF_UNIX:
 		return outcome{errno: unix.EINVAL}
-	case address[pathAt] == 0 && !k.own: // abstract, and the host's programs have the same names
+	case address[pathAt] == 0 && !k.Own: // abstract, and the host's programs have the same names
 		return outcome{errno: unix.ECONNREFUSED}
 	case address[pathAt] == 0:
 		return connectTo(fd, address)
@@ -247,7 +258,7 @@ func (k *connector) connectUnix(c *kernel.Call, fd int, address []byte) outcome 
 }
 
 // socket opens the file that a command may connect to by path.
-func (k *connector) socket(c *kernel.Call, path string) (int, error) {
+func (k *Connector) socket(c *kernel.Call, path string) (int, error) {
 	node, err := behalf.Open(c, path)
 	if errors.Is(err, unix.ENOENT) {
 		return k.underPrivate(path)
@@ -264,15 +275,14 @@ func (k *connector) socket(c *kernel.Call, path string) (int, error) {
 
 // underPrivate opens a socket of the host that the policy names, and that commands cannot
 // see because they have a directory of their own in the place of its directory.
-func (k *connector) underPrivate(path string) (int, error) {
+func (k *Connector) underPrivate(path string) (int, error) {
 	if !filepath.IsAbs(path) {
 		return -1, unix.ENOENT
 	}
 	t, err := place.Locate(path)
 	switch {
 	case err != nil,
-		place.WithinAny(t.Path, k.policy.Masked), place.WithinAny(t.Path, k.policy.Denied),
-		!slices.ContainsFunc(k.policy.Private, func(d Private) bool { return place.Within(t.Path, d.Name) }),
+		place.WithinAny(t.Path, k.Hidden), !place.WithinAny(t.Path, k.Private),
 		!slices.ContainsFunc(k.allowed, func(a place.Object) bool { return place.Within(t.Path, a.Path) }):
 		return -1, unix.ENOENT
 	}

@@ -1,36 +1,16 @@
-package sandbox
+package connectgate
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net/netip"
-	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/internal/netstack"
 )
 
-// A connection to a port of the loopback interface on which nothing in the sandbox listens, or has listened when it
-// was looked, is made to an address that stands for the host's loopback interface. There it is judged as any other.
-
-// hostService is [proxy.Rules].Local: records is the directory of [RecordPort].
-func hostService(port int, records string) (open bool, why string) {
-	own := false
-	_ = hostListening(func(address netip.AddrPort, inode uint32) { // works where a sandbox does
-		if int(address.Port()) == port {
-			open, own = true, own || holdsFile(fmt.Sprintf("socket:[%d]", inode))
-		}
-	})
-	if own {
-		return true, "it is a port of this toolhost, which commands never reach"
-	}
-	return open, unreached(port, records)
-}
-
 // redirected returns the address to connect a socket to in the place of one of the loopback interface; nil: that one.
-func (k *connector) redirected(fd int, address []byte) []byte {
+func (k *Connector) redirected(fd int, address []byte) []byte {
 	to := loopbackOf(address)
 	if !to.IsValid() || !k.outside.Load() || !plainTCP(fd) || !k.leadsOutside(to.Port()) {
 		return nil
@@ -87,7 +67,7 @@ func plainTCP(fd int) bool {
 }
 
 // leadsOutside reports whether a port of the loopback interface is not of the sandbox.
-func (k *connector) leadsOutside(port uint16) bool {
+func (k *Connector) leadsOutside(port uint16) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for table := range k.inside {
@@ -99,19 +79,4 @@ func (k *connector) leadsOutside(port uint16) bool {
 		}
 	}
 	return !k.listened[port]
-}
-
-// holdsFile reports whether this process has a file open that /proc names so.
-func holdsFile(name string) bool {
-	const path = "/proc/self/fd"
-	dir, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what it has read counts
-	return slices.ContainsFunc(names, func(fd string) bool {
-		link, err := os.Readlink(path + "/" + fd)
-		return err == nil && link == name
-	})
 }

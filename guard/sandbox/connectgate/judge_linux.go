@@ -1,4 +1,4 @@
-package sandbox
+package connectgate
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 
 // judge reports 0 if commands may connect to a file: a command listens on it, or the
 // policy names it. As long as the descriptor is open no other file gets its number.
-func (k *connector) judge(c *kernel.Call, node int) unix.Errno {
+func (k *Connector) judge(c *kernel.Call, node int) unix.Errno {
 	var st unix.Stat_t
 	if err := unix.Fstat(node, &st); err != nil {
 		return behalf.Errno(err)
@@ -54,15 +54,15 @@ func (k *connector) judge(c *kernel.Call, node int) unix.Errno {
 	case found && !ofHost: // which has half of the inode number, and on btrfs numbers repeat
 		return 0
 	case ofHost:
-		k.refuse(path, "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets")
+		k.Refuse(path, "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets")
 		return unix.EACCES
 	}
 	return unix.ECONNREFUSED // as of a file that a program has left, which this may be
 }
 
 // listensInside reports whether a command listens on file.
-func (k *connector) listensInside(file kernel.SocketFile) bool {
-	if !k.own { // the tables are the host's
+func (k *Connector) listensInside(file kernel.SocketFile) bool {
+	if !k.Own { // the tables are the host's
 		return false
 	}
 	k.mu.Lock()
@@ -79,7 +79,7 @@ func (k *connector) listensInside(file kernel.SocketFile) bool {
 // names reports whether the policy names a socket, which has this path in the sandbox. A
 // command can give a file in a writable directory another's name: there the socket has
 // to be the one that had the name when the sandbox was started.
-func (k *connector) names(path string, id place.Inode, node int) bool {
+func (k *Connector) names(path string, id place.Inode, node int) bool {
 	for _, a := range k.allowed {
 		if !place.Within(path, a.Path) {
 			continue
@@ -127,17 +127,17 @@ func deviceOf(c *kernel.Call, node int) (uint32, bool) {
 const unreadable = "no connection is made for it, because its memory cannot be read; make the program readable"
 
 // failure is the error of the caller when something of it could not be read.
-func (k *connector) failure(c *kernel.Call, err error) unix.Errno {
+func (k *Connector) failure(c *kernel.Call, err error) unix.Errno {
 	errno := behalf.Errno(err)
 	if errno == unix.EPERM { // of the kernel, which connect(2) has no such reason for
-		k.refuse(c.Status()["Name"], unreadable)
+		k.Refuse(c.Status()["Name"], unreadable)
 		return unix.EACCES
 	}
 	return errno
 }
 
-// refuse notes a refusal.
-func (k *connector) refuse(socket, why string) {
+// Refuse notes a refusal.
+func (k *Connector) Refuse(socket, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range k.refused {
@@ -151,8 +151,8 @@ func (k *connector) refuse(socket, why string) {
 	}
 }
 
-// refusals returns the refusals since the last call.
-func (k *connector) refusals() []proxy.Refusal {
+// Refusals returns the refusals since the last call.
+func (k *Connector) Refusals() []proxy.Refusal {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	list := k.refused
