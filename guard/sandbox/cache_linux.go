@@ -8,13 +8,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // resolveCaches resolves the caches, but for those that are hidden, writable or private as a whole, in which a denied
 // file may appear, or in which commands reach a socket of the host: no socket of a lower layer can be connected to.
-func (pl *plan) resolveCaches(p Policy) []cacheLayer {
-	var list []cacheLayer
+func (pl *plan) resolveCaches(p Policy) []contract.Cache {
+	var list []contract.Cache
 	for _, o := range p.Caches {
 		var dirs [3]place.Object
 		ok := true
@@ -27,12 +28,12 @@ func (pl *plan) resolveCaches(p Policy) []cacheLayer {
 			_, err := place.Locate(path)
 			return err != nil && place.Below(filepath.Clean(path), name)
 		})
-		reached := slices.ContainsFunc(pl.sockets, func(path string) bool { return place.Below(path, name) })
-		whole := slices.ContainsFunc(slices.Concat(pl.denied, pl.masked, pl.writable), func(t place.Object) bool {
+		reached := slices.ContainsFunc(pl.Sockets, func(path string) bool { return place.Below(path, name) })
+		whole := slices.ContainsFunc(slices.Concat(pl.Denied, pl.Masked, pl.Writable), func(t place.Object) bool {
 			return place.Within(name, t.Path)
 		})
 		if ok && !expected && !reached && !whole && !pl.replaced(name) {
-			list = append(list, cacheLayer{dirs[0], dirs[1], dirs[2]})
+			list = append(list, contract.Cache{Lower: dirs[0], Upper: dirs[1], Work: dirs[2]})
 		}
 	}
 	return list
@@ -41,9 +42,9 @@ func (pl *plan) resolveCaches(p Policy) []cacheLayer {
 // replaced reports whether commands see something else than the host's directory at a path, because a private
 // directory takes its place.
 func (pl *plan) replaced(path string) bool {
-	return slices.ContainsFunc(pl.private, func(p private) bool {
-		shown := slices.ContainsFunc(p.entries, func(t place.Object) bool { return place.Within(path, t.Path) })
-		return place.Within(path, p.name) && !shown
+	return slices.ContainsFunc(pl.Private, func(p contract.Private) bool {
+		shown := slices.ContainsFunc(p.Entries, func(t place.Object) bool { return place.Within(path, t.Path) })
+		return place.Within(path, p.Name) && !shown
 	})
 }
 
@@ -51,24 +52,24 @@ func (pl *plan) replaced(path string) bool {
 // directories stay read-only.
 func (v *view) caches() []attachment {
 	var list []attachment
-	v.plan.caches = slices.DeleteFunc(v.plan.caches, func(o cacheLayer) bool {
-		fd, err := o.mount()
+	v.plan.Caches = slices.DeleteFunc(v.plan.Caches, func(o contract.Cache) bool {
+		fd, err := mountCache(o)
 		if err != nil {
 			return true
 		}
-		list = append(list, attachment{o.lower, fd})
+		list = append(list, attachment{o.Lower, fd})
 		return false
 	})
 	return list
 }
 
-// mount makes the overlay. The kernel accesses both layers with the rights of this process, which has those of
+// mountCache makes the overlay. The kernel accesses both layers with the rights of this process, which has those of
 // commands; mounts below the lower directory make it fail.
 //
 // Nothing is synchronized: the end of a sandbox would wait for the whole disk.
-func (o cacheLayer) mount() (int, error) {
+func mountCache(o contract.Cache) (int, error) {
 	options := map[string]string{"userxattr": "", "volatile": ""}
-	for name, t := range map[string]place.Object{"lowerdir": o.lower, "upperdir": o.upper, "workdir": o.work} {
+	for name, t := range map[string]place.Object{"lowerdir": o.Lower, "upperdir": o.Upper, "workdir": o.Work} {
 		fd, err := place.OpenPath(t.Path)
 		if err != nil {
 			return -1, fmt.Errorf("opening %s: %w", t.Path, err)
@@ -80,13 +81,4 @@ func (o cacheLayer) mount() (int, error) {
 		options[name] = "/proc/self/fd/" + strconv.Itoa(fd) // a path would need escapes
 	}
 	return newFileSystem("overlay", options, attrOpen)
-}
-
-// cached returns the caches with an overlay.
-func (pl *plan) cached() []string {
-	var names []string
-	for _, o := range pl.caches {
-		names = append(names, o.lower.Path)
-	}
-	return names
 }

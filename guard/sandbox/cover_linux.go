@@ -49,7 +49,7 @@ func openTarget(t place.Object) (int, error) {
 // sameObject is [sameObject], but for overlays, in which files have other numbers. A file that commands have put there
 // instead is of their own.
 func (v *view) sameObject(fd int, t place.Object) error {
-	if v.plan.overlay > 0 || place.WithinAny(t.Path, v.plan.cached()) {
+	if v.plan.Overlay > 0 || place.WithinAny(t.Path, v.plan.Cached()) {
 		return nil
 	}
 	return sameObject(fd, t)

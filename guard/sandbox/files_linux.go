@@ -8,21 +8,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 // maxCopies bounds the content of all [Policy].Files, in bytes.
 const maxCopies = 16 << 20
 
-// fileCopy is what commands read at the name of a file.
-type fileCopy struct {
-	path    string
-	mode    uint32
-	content string
-}
-
 // resolveFiles resolves files that exist.
-func resolveFiles(files []File) (list []fileCopy, err error) {
+func resolveFiles(files []File) (list []contract.Copy, err error) {
 	for _, f := range files {
 		t, err := place.Locate(f.Path)
 		if place.Absent(err) {
@@ -35,13 +29,13 @@ func resolveFiles(files []File) (list []fileCopy, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("sandbox: %s cannot be replaced: %w", f.Path, err)
 		}
-		list = append(list, fileCopy{t.Path, uint32(info.Mode().Perm()) | 0o400, f.Content})
+		list = append(list, contract.Copy{Path: t.Path, Mode: uint32(info.Mode().Perm()) | 0o400, Content: f.Content})
 	}
 	return list, nil
 }
 
 // fileCopies opens copies of files that take the place of others.
-func fileCopies(files []fileCopy) ([]attachment, error) {
+func fileCopies(files []contract.Copy) ([]attachment, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
@@ -55,27 +49,27 @@ func fileCopies(files []fileCopy) ([]attachment, error) {
 	for i, f := range files {
 		name := strconv.Itoa(i)
 		if err := writeIn(dir, name, f); err != nil {
-			return nil, fmt.Errorf("making %s: %w", f.path, err)
+			return nil, fmt.Errorf("making %s: %w", f.Path, err)
 		}
 		fd, err := unix.OpenTree(dir, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 		if err == nil {
 			err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: attrShut})
 		}
 		if err != nil {
-			return nil, fmt.Errorf("making %s: %w", f.path, err)
+			return nil, fmt.Errorf("making %s: %w", f.Path, err)
 		}
-		list = append(list, attachment{place.Object{Path: f.path}, fd})
+		list = append(list, attachment{place.Object{Path: f.Path}, fd})
 	}
 	return list, nil
 }
 
 // writeIn makes a file.
-func writeIn(dir int, name string, c fileCopy) error {
+func writeIn(dir int, name string, c contract.Copy) error {
 	fd, err := unix.Openat(dir, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
 	}
 	f := os.NewFile(uintptr(fd), name)
-	_, err = f.WriteString(c.content)
-	return errors.Join(err, f.Chmod(os.FileMode(c.mode)), f.Close())
+	_, err = f.WriteString(c.Content)
+	return errors.Join(err, f.Chmod(os.FileMode(c.Mode)), f.Close())
 }

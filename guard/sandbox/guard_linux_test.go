@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
 func TestQuarantine(t *testing.T) {
@@ -131,38 +129,4 @@ func TestAllowedSocketUnderPrivate(t *testing.T) {
 		!strings.Contains(r.output, "other.sock: connect: no such file") {
 		t.Errorf("got %q", r.output)
 	}
-}
-
-func TestWireRoundTrip(t *testing.T) {
-	want := &plan{
-		writable: []place.Object{{Path: "/a\xff", Inode: place.Inode{Dev: 1, Ino: 2}, Dir: true}},
-		denied:   []place.Object{{Path: "/b", Inode: place.Inode{Dev: 1 << 40, Ino: 3}}},
-		pins:     []string{"/p", ""}, sockets: []string{"/s"}, network: true, judged: true, execs: true, processes: 7,
-	}
-	e := &encoder{}
-	want.encode(e)
-	d := &decoder{buf: e.buf}
-	got := decodePlan(d)
-	if d.err != nil || len(d.buf) != 0 || got.writable[0] != want.writable[0] || got.denied[0] != want.denied[0] ||
-		!slices.Equal(got.pins, want.pins) || !got.network || !got.judged || !got.execs || got.processes != 7 {
-		t.Errorf("got %+v, %v", got, d.err)
-	}
-}
-
-func FuzzDecode(f *testing.F) {
-	e := newMessage(msgSpawn, 7)
-	e.str("/")
-	e.strs([]string{"a", "b"})
-	f.Add(e.buf)
-	f.Add([]byte{byte(msgDeny), 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		d := &decoder{buf: data}
-		d.kind()
-		d.uint()
-		decodePlan(d)
-		d.strs()
-		if d.err != nil && len(d.str()) > 0 {
-			t.Error("a field after an error")
-		}
-	})
 }

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -16,33 +15,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
-)
-
-// initArg is the first argument of a program that is to become part of a
-// sandbox; the second says which part.
-const (
-	initArg       = "__sandbox"
-	roleNamespace = string(Namespaces)      // guard the commands of a sandbox
-	roleLandlock  = string(backendLandlock) // guard one command
-	roleJob       = "job"                   // run a program as a job in a terminal
-)
-
-// Descriptors of process 1 at its start.
-const (
-	initControl = 3 // the socket to the host
-	initPlan    = 4 // a pipe with the plan
-	// initLast is a further one for the plan. It makes the kernel allocate a table of descriptors that is large enough
-	// for all mounts. A process with several threads would wait each time that its table grows, 5 to 20 ms for each.
-	initLast = 511
 )
 
 // init runs the part of a sandbox that this process was started as, if any, and then does not return. No main
 // function has to call it, and packages that are initialized later cost its start nothing. It keeps the first thread:
 // see [ignoreTermination].
 func init() {
-	if len(os.Args) > 2 && os.Args[1] == initArg {
+	if len(os.Args) > 2 && os.Args[1] == contract.Arg {
 		runtime.LockOSThread()
 		runRole(os.Args[2], os.Args[3:])
 	}
@@ -52,11 +34,11 @@ func init() {
 func runRole(role string, args []string) {
 	var err error
 	switch role {
-	case roleNamespace:
+	case contract.RoleNamespaces:
 		err = guard((*initProcess).setUp)
-	case roleLandlock:
+	case contract.RoleLandlock:
 		err = guard((*initProcess).setUpLandlock)
-	case roleJob:
+	case contract.RoleJob:
 		err = runJob(args)
 	default:
 		err = fmt.Errorf("unknown part %q", role)
@@ -73,7 +55,7 @@ const exitInit = 125
 
 // initProcess is process 1 of a namespace sandbox, or a supervisor under Landlock.
 type initProcess struct {
-	conn  *net.UnixConn
+	conn  *contract.Conn
 	view  *view
 	spawn *spawner
 	jobs  *jobs
@@ -94,8 +76,8 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	runtime.LockOSThread()
 	TrimWhenIdle()
 	time.AfterFunc(gcAfter, func() { debug.SetGCPercent(100) })
-	unix.Close(initLast)
-	if err := unix.CloseRange(initControl, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+	unix.Close(contract.LastFD)
+	if err := unix.CloseRange(contract.ControlFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("closing inherited descriptors: %w", err)
 	}
 	setChildLimits()
@@ -105,25 +87,16 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	}
 	g := &initProcess{conn: conn, jobs: newJobs()}
 	files, err := setUp(g)
-	ready := newMessage(msgReady, 0)
-	ready.err(err)
-	ready.err(g.noTUN)
+	ready := contract.Event{Kind: contract.Ready, Err: err, NoTUN: g.noTUN, Cached: g.cached}
 	if g.view != nil {
-		ready.err(g.view.noOverlay)
-	} else {
-		ready.err(nil)
+		ready.NoOverlay = g.view.noOverlay
 	}
-	ready.strs(g.cached)
-	if sendErr := send(conn, ready.buf, files...); sendErr != nil || err != nil {
+	if sendErr := conn.Send(ready, files...); sendErr != nil || err != nil {
 		return errors.Join(err, sendErr)
 	}
-	closeAll(files)
+	contract.CloseAll(files)
 	go g.jobs.reap(func(j *job, status syscall.WaitStatus, gone bool) {
-		m := newMessage(msgExited, j.id)
-		m.uint(uint64(status))
-		m.bool(gone)
-		m.uint(j.mark)
-		send(conn, m.buf)
+		conn.Send(contract.Event{Kind: contract.Exited, ID: j.id, Status: status, Gone: gone, Mark: j.mark})
 	})
 	return g.serve()
 }
@@ -168,8 +141,8 @@ func sigaction(sig uintptr, set *kernelAction) {
 		unsafe.Sizeof(kernelAction{}.mask), 0, 0)
 }
 
-func controlConn() (*net.UnixConn, error) {
-	f := os.NewFile(initControl, "control")
+func controlConn() (*contract.Conn, error) {
+	f := os.NewFile(contract.ControlFD, "control")
 	c, err := net.FileConn(f)
 	f.Close()
 	if err != nil {
@@ -179,14 +152,14 @@ func controlConn() (*net.UnixConn, error) {
 	if !ok {
 		return nil, errors.New("this is started by a sandbox's host only")
 	}
-	return conn, nil
+	return contract.NewConn(conn), nil
 }
 
 // setUp builds everything commands will see, and returns descriptors for the host: of the
 // proxy's listener and of the TUN device, if there is a network for them, and those of appendListener.
 func (g *initProcess) setUp() ([]int, error) {
 	ignoreTermination()
-	pl, err := readPlan(os.NewFile(initPlan, "plan"))
+	pl, err := readPlan()
 	if err != nil {
 		return nil, err
 	}
@@ -195,14 +168,14 @@ func (g *initProcess) setUp() ([]int, error) {
 		return nil, fmt.Errorf("refusing to be traced: %w", err)
 	}
 	tun := -1
-	if !pl.network { // before /dev is replaced
+	if !pl.Network { // before /dev is replaced
 		tun, g.noTUN = openTUN()
-		pl.named = tun >= 0
+		pl.Named = tun >= 0
 	}
 	if g.view, err = build(pl); err != nil {
 		return nil, err
 	}
-	g.cached = pl.cached()
+	g.cached = pl.Cached()
 	rules, err := writeRuleset(pl)
 	if err != nil {
 		return nil, err
@@ -216,7 +189,7 @@ func (g *initProcess) setUp() ([]int, error) {
 		return nil, err
 	}
 	var files []int
-	if !pl.network {
+	if !pl.Network {
 		if err := loopbackUp(); err != nil {
 			return nil, err
 		}
@@ -234,17 +207,17 @@ func (g *initProcess) setUp() ([]int, error) {
 // appendListener appends what the host needs to answer the calls of a filter: its listener, which is -1 if there is
 // none, and the table of Unix sockets if it makes connections. Because this process holds a copy of the listener,
 // programs that must be judged wait when the host has been killed, and do not fail, until we end them.
-func appendListener(files []int, listener int, pl *plan) ([]int, error) {
+func appendListener(files []int, listener int, pl *contract.Plan) ([]int, error) {
 	if listener < 0 {
 		return files, nil
 	}
 	files = append(files, listener)
-	if pl.execs {
+	if pl.Execs {
 		if _, err := unix.FcntlInt(uintptr(listener), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 			return nil, fmt.Errorf("keeping the listener: %w", err)
 		}
 	}
-	if pl.judged {
+	if pl.Judged {
 		table, err := kernel.DiagSocket()
 		if err != nil {
 			return nil, err
@@ -254,25 +227,20 @@ func appendListener(files []int, listener int, pl *plan) ([]int, error) {
 	return files, nil
 }
 
-func readPlan(f *os.File) (*plan, error) {
+func readPlan() (*contract.Plan, error) {
+	f := os.NewFile(contract.PlanFD, "plan")
 	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		return nil, fmt.Errorf("reading the plan: %w", err)
-	}
-	d := &decoder{buf: data}
-	pl := decodePlan(d)
-	if d.err != nil {
-		return nil, fmt.Errorf("reading the plan: %w", d.err)
-	}
-	return pl, nil
+	return contract.ReadPlan(f)
 }
 
 // serve answers the host until it is gone. Requests are taken in order: a deny
 // is in force before a command that is asked for after it starts.
 func (g *initProcess) serve() error {
-	for in := newReceiver(g.conn); ; {
-		buf, files, err := in.next()
+	for {
+		request, files, err := g.conn.Request()
+		if errors.Is(err, contract.ErrMalformed) {
+			return err
+		}
 		if err != nil {
 			if g.view == nil { // no namespace that would end with us
 				sweep(sweepPatience, descends)
@@ -281,91 +249,69 @@ func (g *initProcess) serve() error {
 			}
 			unix.Exit(0) // the host has ended; with us, at once, everything here does
 		}
-		if err := g.handle(buf, files); err != nil {
+		if err := g.handle(request, files); err != nil {
 			return err
 		}
-		closeAll(files)
+		contract.CloseAll(files)
 	}
 }
 
 // handle answers one request. An error is a broken host, and the end.
-func (g *initProcess) handle(buf []byte, files []int) error {
-	d := &decoder{buf: buf}
-	k, id := d.kind(), d.uint()
-	switch k {
-	case msgSpawn:
-		m := newMessage(msgSpawned, id)
-		mark, tether, err := g.start(id, d, files)
-		m.err(err)
-		m.uint(mark)
-		defer closeAll(tether)
-		err = send(g.conn, m.buf, tether...)
+func (g *initProcess) handle(r contract.Request, files []int) error {
+	switch r.Kind {
+	case contract.Spawn:
+		mark, tether, err := g.start(r, files)
+		defer contract.CloseAll(tether)
+		spawned := contract.Event{Kind: contract.Spawned, ID: r.ID, Err: err, Mark: mark}
+		err = g.conn.Send(spawned, tether...)
 		if errors.Is(err, unix.ETOOMANYREFS) { // the host can do without
-			err = send(g.conn, m.buf)
+			err = g.conn.Send(spawned)
 		}
 		return err
-	case msgSignal:
-		g.jobs.signal(id, syscall.Signal(d.uint()))
+	case contract.Signal:
+		g.jobs.signal(r.ID, r.Signal)
 		return nil
-	case msgKill:
-		job := d.uint()
+	case contract.Kill:
 		go func() { // a sweep may take a while; other commands need not wait
-			m := newMessage(msgDone, id)
-			n, err := g.jobs.kill(job)
-			m.err(err)
-			m.uint(uint64(n))
-			send(g.conn, m.buf)
+			ended, err := g.jobs.kill(r.Command)
+			g.conn.Send(contract.Event{Kind: contract.Done, ID: r.ID, Err: err, Ended: ended})
 		}()
 		return nil
-	case msgDeny, msgHold, msgShow:
-		m := newMessage(msgDone, id)
-		targets, pins := decodeTargets(d), d.strs()
+	case contract.Deny, contract.Hold, contract.Show, contract.Refresh:
 		if g.view == nil {
-			return errMalformed
+			return contract.ErrMalformed
 		}
-		mount := g.view.denyOne
-		switch k {
-		case msgHold:
-			mount = g.view.holdOne
-		case msgShow:
-			mount = g.view.showOne
-		}
-		m.err(errors.Join(d.err, g.view.over(targets, pins, mount)))
-		m.uint(0)
-		return send(g.conn, m.buf)
-	case msgRenew:
-		if g.view == nil {
-			return errMalformed
-		}
-		m := newMessage(msgDone, id)
-		m.err(g.view.refresh())
-		m.uint(0)
-		return send(g.conn, m.buf)
-	case msgProbe:
-		return g.probe(id, d)
-	case msgDial, msgListen:
-		port := int(d.uint())
-		if d.err != nil {
-			return d.err
-		}
-		if k == msgListen {
-			return g.reply(id, func() (int, error) { return listenLoopback(port) })
-		}
-		go g.dial(id, port) // a full backlog makes it wait
+		return g.conn.Send(contract.Event{Kind: contract.Done, ID: r.ID, Err: g.change(r)})
+	case contract.Try:
+		var a contract.Attempt
+		g.spawn.Do(func() { a = tryAll(r.Canary) })
+		return g.conn.Send(contract.Event{Kind: contract.Done, ID: r.ID, Attempt: a})
+	case contract.Dial:
+		go g.dial(r.ID, r.Port) // a full backlog makes it wait
 		return nil
-	default:
-		return fmt.Errorf("request %q: %w", k, errMalformed)
+	case contract.Listen:
+		return g.reply(r.ID, func() (int, error) { return listenLoopback(r.Port) })
 	}
+	return fmt.Errorf("request %q: %w", r.Kind, contract.ErrMalformed)
+}
+
+// change changes what commands see.
+func (g *initProcess) change(r contract.Request) error {
+	switch r.Kind {
+	case contract.Deny:
+		return g.view.over(r.Objects, r.Pins, g.view.denyOne)
+	case contract.Hold:
+		return g.view.over(r.Objects, r.Pins, g.view.holdOne)
+	case contract.Show:
+		return g.view.over(r.Objects, r.Pins, g.view.showOne)
+	}
+	return g.view.refresh()
 }
 
 // start starts a command, and returns the number of its UTS namespace, or 0, and the
 // descriptors by which the host can conclude it.
-func (g *initProcess) start(id uint64, d *decoder, files []int) (mark uint64, tether []int, err error) {
-	spec := command{dir: d.str(), argv: d.strs(), env: d.strs(), terminal: d.bool(), files: files}
-	if d.err != nil {
-		return 0, nil, d.err
-	}
-	p, err := g.jobs.add(id, func() (forked, error) { return g.spawn.start(spec) })
+func (g *initProcess) start(r contract.Request, files []int) (mark uint64, tether []int, err error) {
+	p, err := g.jobs.add(r.ID, func() (forked, error) { return g.spawn.start(r, files) })
 	if err != nil || p.pidfd < 0 {
 		return p.mark, nil, err
 	}
@@ -375,7 +321,7 @@ func (g *initProcess) start(id uint64, d *decoder, files []int) (mark uint64, te
 	if err != nil || dirErr != nil || unix.PidfdSendSignal(p.pidfd, 0, nil, 0) != nil {
 		// The kernel does not support it, or the process has ended already, and another may have
 		// its number.
-		closeAll(tether)
+		contract.CloseAll(tether)
 		return p.mark, nil, nil
 	}
 	return p.mark, tether, nil
@@ -413,4 +359,46 @@ func listenLoopback(port int) (int, error) {
 		return -1, fmt.Errorf("a listening socket: %w", err)
 	}
 	return s, nil
+}
+
+// dial answers a request to Dial.
+func (g *initProcess) dial(id uint64, port int) error {
+	if port == 0 {
+		return g.reply(id, kernel.DiagSocket)
+	}
+	return g.reply(id, func() (int, error) { return dialLoopback(port) })
+}
+
+// reply answers a request with a descriptor.
+func (g *initProcess) reply(id uint64, open func() (int, error)) error {
+	fd, err := open()
+	if err != nil {
+		return g.conn.Send(contract.Event{Kind: contract.Done, ID: id, Err: err})
+	}
+	defer unix.Close(fd)
+	return g.conn.Send(contract.Event{Kind: contract.Done, ID: id}, fd)
+}
+
+// dialLoopback connects to a port of the loopback interface, of either family.
+// No one listens beyond it, so that the answer comes at once.
+func dialLoopback(port int) (int, error) {
+	var last error
+	for _, a := range []struct {
+		family  int
+		address unix.Sockaddr
+	}{
+		{unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}},
+		{unix.AF_INET6, &unix.SockaddrInet6{Port: port, Addr: [16]byte{15: 1}}},
+	} {
+		s, err := unix.Socket(a.family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			last = err
+			continue
+		}
+		if last = unix.Connect(s, a.address); last == nil {
+			return s, nil
+		}
+		unix.Close(s)
+	}
+	return -1, last
 }

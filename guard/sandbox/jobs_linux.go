@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
@@ -53,7 +54,7 @@ func (js *jobs) add(id uint64, start func() (forked, error)) (forked, error) {
 		marker, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(p.ns))
 		if err != nil {
 			unix.Kill(p.pid, unix.SIGKILL)
-			closeAll([]int{p.ns, p.pidfd})
+			contract.CloseAll([]int{p.ns, p.pidfd})
 			return p, fmt.Errorf("identifying the command: %w", err)
 		}
 		j.members = func(pid int) bool { return hasMarker(pid, marker) }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
@@ -46,23 +47,23 @@ func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Repor
 	if err != nil {
 		return nil, Report{}, err
 	}
-	return l, landlockReport(version, pl), n.close()
+	return l, landlockReport(version, &pl.Plan), n.close()
 }
 
 // landlockReport returns what Landlock enforces of a plan: it can only allow, so nothing in an open directory can be
 // denied.
-func landlockReport(version int, pl *plan) Report {
+func landlockReport(version int, pl *contract.Plan) Report {
 	inside := func(list []place.Object) bool {
 		return slices.ContainsFunc(list, func(t place.Object) bool {
-			return slices.ContainsFunc(pl.writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) })
+			return slices.ContainsFunc(pl.Writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) })
 		})
 	}
-	r := Report{Backend: backendLandlock, Enforces: enforcement{Writes: true, Denies: true, Network: !pl.network, Processes: true}}
-	if inside(pl.readOnly) {
+	r := Report{Backend: backendLandlock, Enforces: enforcement{Writes: true, Denies: true, Network: !pl.Network, Processes: true}}
+	if inside(pl.ReadOnly) {
 		r.Enforces.Denies = false
 		r.Why = append(r.Why, "landlock: protected files inside the workspace can be changed.")
 	}
-	if inside(pl.denied) || inside(pl.masked) {
+	if inside(pl.Denied) || inside(pl.Masked) {
 		r.Enforces.Denies = false
 		r.Why = append(r.Why, "landlock: denied files inside the workspace can be read.")
 	}
@@ -72,7 +73,7 @@ func landlockReport(version int, pl *plan) Report {
 	}
 	r.Why = append(r.Why, "landlock: names of hidden files stay visible, and permissions, times and attributes of our own files outside the workspace can be changed.")
 	r.Why = append(r.Why, "landlock: commands have no terminals, shared memory and message queues, for they would be those of all your programs.")
-	if !pl.network {
+	if !pl.Network {
 		r.Why = append(r.Why, "landlock: commands have no network at all, not even among themselves.")
 	}
 	return r
@@ -91,8 +92,8 @@ func (l *landlocked) initProcess(ctx context.Context, gate *execgate.Gate) (*nam
 	if err != nil {
 		return nil, err
 	}
-	pl.execs = gate != nil
-	n, files, err := startInit(ctx, nil, backendLandlock, pl, l.executable, &syscall.SysProcAttr{Setsid: true})
+	pl.Execs = gate != nil
+	n, files, err := startInit(ctx, nil, backendLandlock, &pl.Plan, l.executable, &syscall.SysProcAttr{Setsid: true})
 	if err != nil {
 		return nil, err
 	}
@@ -169,10 +170,10 @@ func (*landlocked) show(Private, []string) error { return nil }
 // refresh implements engine: there are no overlays.
 func (*landlocked) refresh() error { return nil }
 
-func (l *landlocked) try(c canary) (attempt, error) {
+func (l *landlocked) try(c contract.Canary) (contract.Attempt, error) {
 	n, err := l.initProcess(context.Background(), nil)
 	if err != nil {
-		return attempt{}, err
+		return contract.Attempt{}, err
 	}
 	defer n.close()
 	return n.try(c)
@@ -196,7 +197,7 @@ func (l *landlocked) close() error {
 // setUpLandlock prepares the init process of one command.
 func (g *initProcess) setUpLandlock() ([]int, error) {
 	ignoreSignals()
-	pl, err := readPlan(os.NewFile(initPlan, "plan"))
+	pl, err := readPlan()
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +213,7 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 		return nil, err
 	}
 	allowed := []uint32{unix.AF_NETLINK, unix.AF_UNIX} // see confine
-	if pl.network {
+	if pl.Network {
 		allowed = append(allowed, unix.AF_INET, unix.AF_INET6)
 	}
 	listener := -1
@@ -227,7 +228,7 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 		}
 		filter := kernel.FilterRules{Families: allowed, Refused: kernel.SharedIPC[:]}
 		filter.Modes = kernel.NotifyWorks() == nil
-		if pl.execs {
+		if pl.Execs {
 			filter.Judged = kernel.Execs[:]
 		}
 		listener, err = confine(rules, filter)
@@ -241,7 +242,7 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 
 // accessRuleset allows reading everything that is not hidden, and changes in
 // the writable paths. The names of hidden files stay visible.
-func accessRuleset(version int, pl *plan) (*kernel.Ruleset, error) {
+func accessRuleset(version int, pl *contract.Plan) (*kernel.Ruleset, error) {
 	scope := uint64(unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
 	r, err := kernel.NewRuleset(version, kernel.Read|kernel.Write, scope)
 	if err != nil {
@@ -255,7 +256,7 @@ func accessRuleset(version int, pl *plan) (*kernel.Ruleset, error) {
 }
 
 // openUp allows what a plan leaves open.
-func openUp(r *kernel.Ruleset, pl *plan) error {
+func openUp(r *kernel.Ruleset, pl *contract.Plan) error {
 	if err := r.Allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
 		return err
 	}
@@ -267,12 +268,12 @@ func openUp(r *kernel.Ruleset, pl *plan) error {
 	// No device nodes: root's would be the disks.
 	const device = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 	open := r.Handled &^ (device | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX)
-	for _, t := range pl.writable {
+	for _, t := range pl.Writable {
 		if err := r.Allow(t.Path, open); err != nil {
 			return err
 		}
 	}
-	for _, t := range pl.shown {
+	for _, t := range pl.Shown {
 		if err := r.Allow(t.Path, kernel.Read); err != nil {
 			return err
 		}
@@ -283,7 +284,7 @@ func openUp(r *kernel.Ruleset, pl *plan) error {
 			return err
 		}
 	}
-	for _, path := range pl.sockets {
+	for _, path := range pl.Sockets {
 		if err := r.Allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
 			return err
 		}
@@ -294,11 +295,11 @@ func openUp(r *kernel.Ruleset, pl *plan) error {
 // readable lists what may be read: all entries of the directories above hidden paths, except these
 // paths. /dev is hidden too, except a few devices. Paths inside a
 // writable path cannot be hidden.
-func readable(pl *plan) []string {
+func readable(pl *contract.Plan) []string {
 	hidden := map[string]bool{"/dev": true}
 	onTheWay := map[string]bool{"/": true}
-	for _, t := range slices.Concat(pl.denied, pl.masked) {
-		if slices.ContainsFunc(pl.writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) }) {
+	for _, t := range slices.Concat(pl.Denied, pl.Masked) {
+		if slices.ContainsFunc(pl.Writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) }) {
 			continue
 		}
 		hidden[t.Path] = true

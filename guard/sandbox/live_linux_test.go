@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
@@ -150,18 +151,12 @@ func TestDenyIsNotDiverted(t *testing.T) {
 		t.Fatal(err)
 	}
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "mv go.mod hidden; ln -s src/main.go go.mod")
-	_, err = n.request(msgDeny, func(e *encoder) {
-		encodeTargets(e, []place.Object{stale})
-		e.strs(nil)
-	})
+	_, err = n.request(contract.Request{Kind: contract.Deny, Objects: []place.Object{stale}})
 	if err == nil {
 		t.Error("covered through a symbolic link")
 	}
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "rm go.mod; cp hidden go.mod")
-	_, err = n.request(msgDeny, func(e *encoder) {
-		encodeTargets(e, []place.Object{stale})
-		e.strs(nil)
-	})
+	_, err = n.request(contract.Request{Kind: contract.Deny, Objects: []place.Object{stale}})
 	if err == nil {
 		t.Error("covered another file without a word")
 	}
@@ -190,10 +185,8 @@ func TestDenyWithoutAPin(t *testing.T) {
 				t.Fatal(err)
 			}
 			runIn(t, s, f.ws, f.env, "/bin/bash", "-c", change)
-			_, err = n.request(msgDeny, func(e *encoder) {
-				encodeTargets(e, []place.Object{file})
-				e.strs([]string{f.ws + "/src/was"})
-			})
+			_, err = n.request(contract.Request{Kind: contract.Deny, Objects: []place.Object{file},
+				Pins: []string{f.ws + "/src/was"}})
 			if err != nil {
 				t.Errorf("covering: %v", err)
 			}

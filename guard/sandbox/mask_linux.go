@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
@@ -36,7 +37,7 @@ type mask struct {
 	skeletons map[string]string // masked directory → its name here
 }
 
-func newMask(pl *plan) (*mask, error) {
+func newMask(pl *contract.Plan) (*mask, error) {
 	fd, err := newFileSystem("tmpfs", map[string]string{"mode": "0755"},
 		unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
@@ -47,7 +48,7 @@ func newMask(pl *plan) (*mask, error) {
 		return nil, err
 	}
 	m := &mask{fd: fd, proc: -1, devs: []uint64{st.Dev}, skeletons: make(map[string]string)}
-	if pl.owners {
+	if pl.Owners {
 		if m.proc, err = unix.Open("/proc/self", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 			return nil, fmt.Errorf("making the mask: /proc/self: %w", err)
 		}
@@ -74,12 +75,12 @@ func newMask(pl *plan) (*mask, error) {
 
 // addSkeletons makes the directories in masked directories that lead to paths that are shown or
 // writable.
-func (m *mask) addSkeletons(pl *plan) error {
-	exceptions := slices.Concat(pl.writable, pl.shown)
-	for _, f := range pl.files {
-		exceptions = append(exceptions, place.Object{Path: f.path})
+func (m *mask) addSkeletons(pl *contract.Plan) error {
+	exceptions := slices.Concat(pl.Writable, pl.Shown)
+	for _, f := range pl.Files {
+		exceptions = append(exceptions, place.Object{Path: f.Path})
 	}
-	for i, dir := range pl.masked {
+	for i, dir := range pl.Masked {
 		for _, e := range exceptions {
 			if !dir.Dir || !place.Below(e.Path, dir.Path) {
 				continue
@@ -187,12 +188,12 @@ func (m *mask) is(dev uint64) bool { return slices.Contains(m.devs, dev) }
 // verify checks the finished view as a command sees it: every path that must be hidden is, and
 // every path that must be read-only.
 func (v *view) verify() error {
-	for _, t := range v.plan.denied {
+	for _, t := range v.plan.Denied {
 		if err := v.verifyHidden(t); err != nil {
 			return err
 		}
 	}
-	for _, t := range slices.Concat(v.plan.masked, v.plan.programs) {
+	for _, t := range slices.Concat(v.plan.Masked, v.plan.Programs) {
 		if err := v.verifyHidden(t); err != nil {
 			return err
 		}
@@ -202,12 +203,12 @@ func (v *view) verify() error {
 			return err
 		}
 	}
-	for _, f := range v.plan.files {
-		if err := verifyReadOnly(f.path); err != nil {
+	for _, f := range v.plan.Files {
+		if err := verifyReadOnly(f.Path); err != nil {
 			return err
 		}
 	}
-	for _, t := range v.plan.readOnly {
+	for _, t := range v.plan.ReadOnly {
 		if err := verifyReadOnly(t.Path); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
@@ -21,7 +22,7 @@ const (
 // view is the file system as commands see it, while process 1 builds it and
 // later.
 type view struct {
-	plan        *plan
+	plan        *contract.Plan
 	mask        *mask
 	overmounted map[string]int // writable path → descriptor of the read-only directory under it
 	hosts       map[string]int // name of a private directory → descriptor of the host's
@@ -37,7 +38,7 @@ type attachment struct {
 
 // build makes the file system of process 1 what the plan says. It must run on a
 // thread with CAP_SYS_ADMIN in the sandbox's user namespace, before any command.
-func build(pl *plan) (*view, error) {
+func build(pl *contract.Plan) (*view, error) {
 	v := &view{plan: pl, overmounted: make(map[string]int), hosts: make(map[string]int)}
 	// Later mounts of the host must not appear here, writable and without masks.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -63,7 +64,7 @@ func build(pl *plan) (*view, error) {
 	if err := v.overmount(); err != nil {
 		return nil, err
 	}
-	if err := mountProc(pl.processes); err != nil {
+	if err := mountProc(pl.Processes); err != nil {
 		return nil, err
 	}
 	if err := mountDev(nodes); err != nil {
@@ -85,8 +86,8 @@ func (v *view) copies() ([]attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	writable := v.plan.writable
-	if v.plan.overlay > 0 {
+	writable := v.plan.Writable
+	if v.plan.Overlay > 0 {
 		overlays, err := v.overlays()
 		if err != nil {
 			return nil, err
@@ -97,7 +98,7 @@ func (v *view) copies() ([]attachment, error) {
 	for _, k := range []struct {
 		targets []place.Object
 		attr    uint64
-	}{{writable, attrOpen}, {v.plan.readOnly, attrShut}, {v.plan.shown, attrShut}} {
+	}{{writable, attrOpen}, {v.plan.ReadOnly, attrShut}, {v.plan.Shown, attrShut}} {
 		for _, t := range k.targets {
 			fd, err := copyMount(t.Path, k.attr)
 			if err != nil {
@@ -109,8 +110,8 @@ func (v *view) copies() ([]attachment, error) {
 			list = append(list, attachment{t, fd})
 		}
 	}
-	files := v.plan.files
-	if v.plan.named {
+	files := v.plan.Files
+	if v.plan.Named {
 		files = append(slices.Clip(files), nameContents()...)
 	}
 	replaced, err := fileCopies(files)
@@ -118,14 +119,14 @@ func (v *view) copies() ([]attachment, error) {
 		return nil, err
 	}
 	list = append(list, replaced...)
-	for _, t := range v.plan.masked {
+	for _, t := range v.plan.Masked {
 		fd, err := v.mask.cover(t)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, attachment{t, fd})
 	}
-	for _, t := range v.plan.programs {
+	for _, t := range v.plan.Programs {
 		fd, err := v.mask.coverProgram(t)
 		if err != nil {
 			return nil, err
@@ -141,18 +142,18 @@ func (v *view) copies() ([]attachment, error) {
 // privates opens copies of the private directories, and of what is seen of the host in them.
 func (v *view) privates() ([]attachment, error) {
 	var list []attachment
-	for _, p := range v.plan.private {
-		if v.plan.overlay == 0 {
-			fd, err := copyMount(p.dir.Path, attrOpen)
+	for _, p := range v.plan.Private {
+		if v.plan.Overlay == 0 {
+			fd, err := copyMount(p.Dir.Path, attrOpen)
 			if err != nil {
 				return nil, err
 			}
-			if err := sameObject(fd, p.dir); err != nil {
+			if err := sameObject(fd, p.Dir); err != nil {
 				return nil, err
 			}
-			list = append(list, attachment{place.Object{Path: p.name, Inode: p.dir.Inode, Dir: true}, fd})
+			list = append(list, attachment{place.Object{Path: p.Name, Inode: p.Dir.Inode, Dir: true}, fd})
 		}
-		for _, t := range p.entries {
+		for _, t := range p.Entries {
 			fd, err := copyMount(t.Path, attrShut)
 			if err != nil {
 				continue // gone meanwhile
@@ -175,7 +176,7 @@ func (v *view) attachAll(copies []attachment) error {
 			return err
 		}
 	}
-	for _, t := range v.plan.denied {
+	for _, t := range v.plan.Denied {
 		fd, err := v.mask.cover(t)
 		if err != nil {
 			return err
@@ -249,21 +250,21 @@ func sameObject(fd int, t place.Object) error {
 // mount point that no name leads to does not split the writable tree, in which
 // files are renamed from directory to directory.
 func (v *view) overmount() error {
-	for _, w := range v.plan.writable {
+	for _, w := range v.plan.Writable {
 		fd, err := place.OpenPath(w.Path)
 		if err != nil {
 			return fmt.Errorf("opening %s: %w", w.Path, err)
 		}
 		v.overmounted[w.Path] = fd
 	}
-	for _, p := range v.plan.private {
-		fd, err := place.OpenPath(p.name)
+	for _, p := range v.plan.Private {
+		fd, err := place.OpenPath(p.Name)
 		if err != nil {
-			return fmt.Errorf("opening %s: %w", p.name, err)
+			return fmt.Errorf("opening %s: %w", p.Name, err)
 		}
-		v.hosts[p.name] = fd
+		v.hosts[p.Name] = fd
 	}
-	for _, dir := range v.plan.pins {
+	for _, dir := range v.plan.Pins {
 		if err := v.pin(dir); err != nil {
 			return err
 		}

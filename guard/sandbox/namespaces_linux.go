@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
@@ -22,7 +22,7 @@ import (
 type namespaces struct {
 	backend   Backend
 	cmd       *exec.Cmd
-	conn      *net.UnixConn
+	conn      *contract.Conn
 	plan      *os.File // the pipe that carries the plan to process 1
 	complain  *os.File // what process 1 wrote to its standard error
 	orphans   int      // list of the children of process 1, which are left over from commands; or -1
@@ -43,21 +43,20 @@ type namespaces struct {
 	dead     chan struct{}         // closed once failure is set and process 1 is gone
 }
 
-// reply is an answer of process 1.
+// reply is an answer of process 1, with its descriptors.
 type reply struct {
-	err   error
-	n     uint64
+	contract.Event
 	files []int
 }
 
-// request sends a request and waits for its answer. fields appends what the
-// request carries.
-func (n *namespaces) request(k kind, fields func(*encoder), files ...int) (reply, error) {
+// request sends a request and waits for its answer.
+func (n *namespaces) request(r contract.Request) (reply, error) {
 	id, answer, err := n.register(nil)
 	if err != nil {
 		return reply{}, err
 	}
-	return n.exchange(k, id, answer, fields, files...)
+	r.ID = id
+	return n.exchange(r, answer)
 }
 
 // register takes a number for a request, and for the command it starts.
@@ -77,13 +76,10 @@ func (n *namespaces) register(c *nsProcess) (uint64, chan reply, error) {
 	return n.last, answer, nil
 }
 
-func (n *namespaces) exchange(k kind, id uint64, answer chan reply, fields func(*encoder),
-	files ...int) (reply, error) {
-	m := newMessage(k, id)
-	fields(m)
-	if err := send(n.conn, m.buf, files...); err != nil {
+func (n *namespaces) exchange(request contract.Request, answer chan reply, files ...int) (reply, error) {
+	if err := n.conn.Send(request, files...); err != nil {
 		n.mu.Lock()
-		delete(n.waiting, id)
+		delete(n.waiting, request.ID)
 		n.mu.Unlock()
 		if errors.Is(err, unix.ETOOMANYREFS) {
 			return reply{}, fmt.Errorf("sandbox: too many descriptors of this user are on their way through sockets; end the background commands and programs that hold them: %w", err)
@@ -94,7 +90,7 @@ func (n *namespaces) exchange(k kind, id uint64, answer chan reply, fields func(
 	if !ok {
 		return reply{}, n.died()
 	}
-	return r, r.err
+	return r, r.Err
 }
 
 // died returns the reason why there are no more answers.
@@ -107,14 +103,13 @@ func (n *namespaces) died() error {
 // receive distributes messages until process 1 is gone, and then lets everybody
 // know which command waits for one.
 func (n *namespaces) receive() {
-	in := newReceiver(n.conn)
-	in.frugal = true // what comes with an answer spares time, and a sandbox is worth more
+	n.conn.Frugal = true // what comes with an answer spares time, and a sandbox is worth more
 	for {
-		msg, files, err := in.next()
+		event, files, err := n.conn.Event()
 		if err != nil {
 			break
 		}
-		n.deliver(&decoder{buf: msg}, files)
+		n.deliver(event, files)
 	}
 	n.conn.Close()
 	n.cmd.Wait() // ends when the kernel has killed everything inside
@@ -148,43 +143,43 @@ func (n *namespaces) drop(c *nsProcess) {
 	}
 }
 
-func (n *namespaces) deliver(d *decoder, files []int) {
-	k, id := d.kind(), d.uint()
+func (n *namespaces) deliver(event contract.Event, files []int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if k == msgExited {
-		if c := n.commands[id]; c != nil {
-			delete(n.commands, id)
-			status := statusOf(syscall.WaitStatus(d.uint()))
-			c.gone = d.bool()
-			if mark := d.uint(); !c.dropped {
-				c.mark = mark
-				if n.execs.Bind(mark, c.gate); c.gone {
-					n.drop(c)
-				}
-			}
-			if c.end(status, nil) && !c.gone {
-				go c.Kill() // nothing else will; this lock is needed for it
-			}
+	c := n.commands[event.ID]
+	switch {
+	case event.Kind == contract.Exited:
+		if c != nil {
+			n.exited(c, event)
 		}
 		return
-	}
-	r := reply{err: d.fail(), files: files, n: d.uint()}
-	if c := n.commands[id]; k == msgSpawned && c != nil {
-		if c.mark = r.n; r.err == nil {
-			n.execs.Bind(r.n, c.gate)
+	case event.Kind == contract.Spawned && c != nil:
+		if c.mark = event.Mark; event.Err == nil {
+			n.execs.Bind(c.mark, c.gate)
 		} else {
-			n.execs.Drop(r.n)
+			n.execs.Drop(c.mark)
 		}
 	}
-	if d.err != nil {
-		r.err = d.err
-	}
-	if answer := n.waiting[id]; answer != nil {
-		delete(n.waiting, id)
-		answer <- r
+	if answer := n.waiting[event.ID]; answer != nil {
+		delete(n.waiting, event.ID)
+		answer <- reply{event, files}
 	} else {
-		closeAll(files)
+		contract.CloseAll(files)
+	}
+}
+
+// exited notes the end of a command. The caller holds the lock.
+func (n *namespaces) exited(c *nsProcess, event contract.Event) {
+	delete(n.commands, event.ID)
+	c.gone = event.Gone
+	if !c.dropped {
+		c.mark = event.Mark
+		if n.execs.Bind(c.mark, c.gate); c.gone {
+			n.drop(c)
+		}
+	}
+	if c.end(statusOf(event.Status), nil) && !c.gone {
+		go c.Kill() // nothing else will; the lock is needed for it
 	}
 }
 
@@ -214,12 +209,8 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := n.exchange(msgSpawn, id, answer, func(e *encoder) {
-		e.str(s.Dir)
-		e.strs(s.Argv)
-		e.strs(s.Env)
-		e.bool(s.Terminal != nil)
-	}, files...)
+	r, err := n.exchange(contract.Request{Kind: contract.Spawn, ID: id, Dir: s.Dir, Argv: s.Argv, Env: s.Env, Terminal: s.Terminal != nil},
+		answer, files...)
 	if err != nil {
 		n.mu.Lock()
 		delete(n.commands, id)
@@ -235,7 +226,7 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 
 // deny covers what exists of paths now, under all its names.
 func (n *namespaces) deny(paths []string) error {
-	if err := n.mountOver(msgDeny, paths); err != nil {
+	if err := n.mountOver(contract.Deny, paths); err != nil {
 		return fmt.Errorf("sandbox: hiding %s: %w", strings.Join(paths, ", "), err)
 	}
 	return nil
@@ -243,7 +234,7 @@ func (n *namespaces) deny(paths []string) error {
 
 // hold implements engine.
 func (n *namespaces) hold(paths []string) error {
-	if err := n.mountOver(msgHold, paths); err != nil {
+	if err := n.mountOver(contract.Hold, paths); err != nil {
 		return fmt.Errorf("sandbox: keeping commands from writing %s: %w", strings.Join(paths, ", "), err)
 	}
 	return nil
@@ -255,10 +246,7 @@ func (n *namespaces) show(d Private, fresh []string) error {
 	if len(list) == 0 {
 		return nil
 	}
-	if _, err := n.request(msgShow, func(e *encoder) {
-		encodeTargets(e, list)
-		e.strs(nil)
-	}); err != nil {
+	if _, err := n.request(contract.Request{Kind: contract.Show, Objects: list}); err != nil {
 		return fmt.Errorf("sandbox: showing what is in %s: %w", d.Name, err)
 	}
 	return nil
@@ -266,55 +254,51 @@ func (n *namespaces) show(d Private, fresh []string) error {
 
 // refresh implements engine.
 func (n *namespaces) refresh() error {
-	_, err := n.request(msgRenew, func(*encoder) {})
+	_, err := n.request(contract.Request{Kind: contract.Refresh})
 	return err
 }
 
 // mountOver has process 1 mount over what exists of paths now, under all its names.
-func (n *namespaces) mountOver(k kind, paths []string) error {
+func (n *namespaces) mountOver(k contract.Kind, paths []string) error {
 	pl := &plan{}
 	for _, w := range n.policy.Writable {
 		t, err := place.Locate(w)
 		if err != nil {
 			continue // a root that is gone has no names in it
 		}
-		pl.writable = append(pl.writable, t)
+		pl.Writable = append(pl.Writable, t)
 	}
 	var err error
-	if pl.denied, err = resolveAll(paths); err != nil {
+	if pl.Denied, err = resolveAll(paths); err != nil {
 		return err
 	}
-	named := len(pl.denied)
+	named := len(pl.Denied)
 	if err := n.cover(k, pl); err != nil { // at once: other names take a walk to find
 		return err
 	}
-	if pl.denied, err = pl.withLinks(pl.denied); err != nil || len(pl.denied) == named {
+	if pl.Denied, err = pl.withLinks(pl.Denied); err != nil || len(pl.Denied) == named {
 		return err
 	}
 	return n.cover(k, pl)
 }
 
 // cover has process 1 mount over what a plan denies.
-func (n *namespaces) cover(k kind, pl *plan) error {
-	if len(pl.denied) == 0 {
+func (n *namespaces) cover(k contract.Kind, pl *plan) error {
+	if len(pl.Denied) == 0 {
 		return nil
 	}
-	pl.pins = nil
+	pl.Pins = nil
 	pl.pin(nil, nil)
-	denied := slices.Clone(pl.denied)
+	denied := slices.Clone(pl.Denied)
 	pl.normalize()
-	_, err := n.request(k, func(e *encoder) {
-		encodeTargets(e, pl.denied)
-		e.strs(pl.pins)
-	})
-	pl.denied = denied
+	_, err := n.request(contract.Request{Kind: k, Objects: pl.Denied, Pins: pl.Pins})
+	pl.Denied = denied
 	return err
 }
 
 // close ends process 1, whereupon the kernel kills everything inside, and waits
 // for that.
 func (n *namespaces) close() error {
-	n.conn.CloseRead()
 	n.conn.Close()
 	n.cmd.Process.Kill()
 	<-n.dead

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
@@ -26,16 +26,16 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Co
 	if err != nil {
 		return nil, nil, err
 	}
-	pl.judged, pl.execs = k != nil, p.Execs
-	owners := findOwners(pl)
-	pl.owners = !owners.none()
+	pl.Judged, pl.Execs = k != nil, p.Execs
+	owners := findOwners(&pl.Plan)
+	pl.Owners = !owners.none()
 	var waiting *namespaces
-	if o.Ahead && !pl.network && !pl.owners {
+	if o.Ahead && !pl.Network && !pl.Owners {
 		if begun := ahead.Swap(nil); begun != nil {
 			waiting = (*begun)()
 		}
 	}
-	n, files, err := startInit(ctx, waiting, Namespaces, pl, o.Executable, namespaceAttributes(pl.network, owners))
+	n, files, err := startInit(ctx, waiting, Namespaces, &pl.Plan, o.Executable, namespaceAttributes(pl.Network, owners))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,9 +45,9 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Co
 			n.close()
 		}
 	}()
-	if !pl.network {
+	if !pl.Network {
 		if listener, err = fileListener(files[0]); err != nil {
-			closeAll(files[1:])
+			contract.CloseAll(files[1:])
 			return nil, nil, err
 		}
 		n.proxyPort = listener.Addr().(*net.TCPAddr).Port
@@ -56,9 +56,9 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Co
 		}
 	}
 	n.judged = len(files) == 2
-	if pl.execs {
+	if pl.Execs {
 		if n.execs, err = execgate.NewMarks(n.cmd.Process.Pid); err != nil {
-			closeAll(files)
+			contract.CloseAll(files)
 			return nil, nil, err
 		}
 	}
@@ -67,7 +67,7 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Co
 
 // startInit starts ourselves as the init process of commands, unless n is one that waits for its plan, and waits
 // until it is ready; files is what it sent with that message.
-func startInit(ctx context.Context, n *namespaces, b Backend, pl *plan, executable string,
+func startInit(ctx context.Context, n *namespaces, b Backend, pl *contract.Plan, executable string,
 	attr *syscall.SysProcAttr) (_ *namespaces, files []int, err error) {
 	if n == nil {
 		if n, err = newInit(b, executable, attr); err != nil {
@@ -112,7 +112,7 @@ func (Options) Prepare() {
 func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *namespaces, err error) {
 	n = &namespaces{backend: b, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*nsProcess),
 		dead: make(chan struct{})}
-	complainFD, err := memoryFile("errors", nil)
+	complainFD, err := contract.MemoryFile("errors", nil)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
@@ -136,15 +136,15 @@ func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *namesp
 		executable = "/proc/self/exe" // also where the file was replaced or cannot be reached by name
 	}
 	n.cmd = exec.Command(executable)
-	n.cmd.Args = []string{"toolhost", initArg, string(n.backend)}
+	n.cmd.Args = []string{"toolhost", contract.Arg, string(n.backend)}
 	n.cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none", "GOGC=off"} // what the packages of the host make at their start is no garbage
 	n.cmd.Dir = "/"
 	n.cmd.Stderr = n.complain
 	n.cmd.ExtraFiles = []*os.File{theirs, planFile}
 	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur > 2*initLast { // package syscall needs numbers above initLast
-		n.cmd.ExtraFiles = append(n.cmd.ExtraFiles, make([]*os.File, initLast-initPlan)...)
-		n.cmd.ExtraFiles[initLast-initControl] = planFile
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur > 2*contract.LastFD { // package syscall needs numbers above LastFD
+		n.cmd.ExtraFiles = append(n.cmd.ExtraFiles, make([]*os.File, contract.LastFD-contract.PlanFD)...)
+		n.cmd.ExtraFiles[contract.LastFD-contract.ControlFD] = planFile
 	}
 	n.cmd.SysProcAttr = attr
 	if err := n.cmd.Start(); err != nil {
@@ -157,10 +157,8 @@ func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *namesp
 }
 
 // tell gives process 1 its plan. One that has ended shows in its first message.
-func (n *namespaces) tell(pl *plan) {
-	e := &encoder{}
-	pl.encode(e)
-	_, _ = n.plan.Write(e.buf)
+func (n *namespaces) tell(pl *contract.Plan) {
+	_ = pl.Write(n.plan)
 	n.plan.Close()
 }
 
@@ -188,7 +186,7 @@ func namespaceAttributes(hostNetwork bool, o owners) *syscall.SysProcAttr {
 	}
 	if !o.none() {
 		for c := range uintptr(unix.CAP_LAST_CAP) {
-			if ownerPowers>>c&1 != 0 {
+			if contract.OwnerPowers>>c&1 != 0 {
 				attr.AmbientCaps = append(attr.AmbientCaps, c)
 			}
 		}
@@ -196,7 +194,7 @@ func namespaceAttributes(hostNetwork bool, o owners) *syscall.SysProcAttr {
 	return attr
 }
 
-func socketPair() (*net.UnixConn, *os.File, error) {
+func socketPair() (*contract.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("sandbox: socket pair: %w", err)
@@ -209,7 +207,7 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 		theirs.Close()
 		return nil, nil, fmt.Errorf("sandbox: socket pair: %w", err)
 	}
-	return conn.(*net.UnixConn), theirs, nil
+	return contract.NewConn(conn.(*net.UnixConn)), theirs, nil
 }
 
 func fileListener(fd int) (net.Listener, error) {
@@ -224,21 +222,18 @@ func fileListener(fd int) (net.Listener, error) {
 
 // ready waits for the first message.
 func (n *namespaces) ready() ([]int, error) {
-	msg, files, err := newReceiver(n.conn).next()
+	event, files, err := n.conn.Event()
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{buf: msg}
-	if d.kind() != msgReady || d.uint() != 0 {
-		closeAll(files)
-		return nil, errMalformed
+	if event.Kind != contract.Ready {
+		contract.CloseAll(files)
+		return nil, contract.ErrMalformed
 	}
-	failure := d.fail()
-	n.noTUN, n.noOverlay = d.fail(), d.fail()
-	n.cached = d.strs()
-	if err := errors.Join(failure, d.err); err != nil {
-		closeAll(files)
-		return nil, err
+	n.noTUN, n.noOverlay, n.cached = event.NoTUN, event.NoOverlay, event.Cached
+	if event.Err != nil {
+		contract.CloseAll(files)
+		return nil, event.Err
 	}
 	return files, nil
 }

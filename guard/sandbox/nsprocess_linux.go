@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
@@ -51,7 +52,7 @@ func (c *nsProcess) hold(files []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(files) != 3 {
-		closeAll(files)
+		contract.CloseAll(files)
 		return
 	}
 	c.pidfd, c.children, c.files = files[0], files[1], files[2]
@@ -63,7 +64,7 @@ func (c *nsProcess) hold(files []int) {
 // release closes what hold took. The caller holds the lock.
 func (c *nsProcess) release() {
 	if c.pidfd >= 0 {
-		closeAll([]int{c.pidfd, c.children, c.files})
+		contract.CloseAll([]int{c.pidfd, c.children, c.files})
 		c.pidfd, c.children, c.files = -1, -1, -1
 	}
 }
@@ -107,9 +108,7 @@ func (c *nsProcess) Signal(sig os.Signal) error {
 	if !ok {
 		return fmt.Errorf("sandbox: %v is not a signal of this system", sig)
 	}
-	m := newMessage(msgSignal, c.id)
-	m.uint(uint64(number))
-	if err := send(c.host.conn, m.buf); err != nil {
+	if err := c.host.conn.Send(contract.Request{Kind: contract.Signal, ID: c.id, Signal: number}); err != nil {
 		return nil // the sandbox has ended; nothing is left to receive it
 	}
 	return nil
@@ -133,7 +132,7 @@ func (c *nsProcess) Kill() (ended int, err error) {
 		}
 	default:
 	}
-	r, err := c.host.request(msgKill, func(e *encoder) { e.uint(c.id) })
+	r, err := c.host.request(contract.Request{Kind: contract.Kill, Command: c.id})
 	if errors.Is(err, ErrClosed) {
 		<-c.host.dead
 		if c.host.backend == backendLandlock { // no namespace ended with it
@@ -147,15 +146,15 @@ func (c *nsProcess) Kill() (ended int, err error) {
 	c.host.mu.Lock()
 	defer c.host.mu.Unlock()
 	c.host.drop(c)
-	return int(r.n), nil
+	return r.Ended, nil
 }
 
 // descriptors returns the numbers of files, with /dev/null for nil, and makes the files block: pipes of package os do
 // not, and many programs take a pipe that is empty for its end. release must be called when they are not used any
 // more.
 func descriptors(files []*os.File) (fds []int, release func(), err error) {
-	if len(files) >= maxFiles {
-		return nil, nil, fmt.Errorf("sandbox: a command can be given %d files, not %d", maxFiles-1, len(files))
+	if len(files) >= contract.MaxFiles {
+		return nil, nil, fmt.Errorf("sandbox: a command can be given %d files, not %d", contract.MaxFiles-1, len(files))
 	}
 	var null *os.File
 	release = func() {

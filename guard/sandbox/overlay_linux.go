@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
@@ -27,15 +28,15 @@ type overlaid struct {
 	entries      []place.Object
 }
 
-// overlaid lists the directories that commands write.
-func (pl *plan) overlaid() (list []overlaid) {
-	for _, t := range pl.writable {
+// overlaidOf lists the directories that commands write.
+func overlaidOf(pl *contract.Plan) (list []overlaid) {
+	for _, t := range pl.Writable {
 		if t.Dir {
 			list = append(list, overlaid{Object: t, lower: t.Path})
 		}
 	}
-	for _, p := range pl.private {
-		list = append(list, overlaid{place.Object{Path: p.name, Inode: p.dir.Inode, Dir: true}, p.dir.Path, p.entries})
+	for _, p := range pl.Private {
+		list = append(list, overlaid{place.Object{Path: p.Name, Inode: p.Dir.Inode, Dir: true}, p.Dir.Path, p.Entries})
 	}
 	return list
 }
@@ -45,7 +46,7 @@ func (pl *plan) overlaid() (list []overlaid) {
 // is attached nowhere.
 func (v *view) overlays() (list []attachment, err error) {
 	changes, err := newFileSystem("tmpfs", map[string]string{
-		"mode": "0700", "size": strconv.FormatInt(v.plan.overlay, 10), "nr_inodes": strconv.Itoa(overlayFiles),
+		"mode": "0700", "size": strconv.FormatInt(v.plan.Overlay, 10), "nr_inodes": strconv.Itoa(overlayFiles),
 	}, attrOpen)
 	if err != nil {
 		return nil, fmt.Errorf("making room for changes: %w", err)
@@ -54,7 +55,7 @@ func (v *view) overlays() (list []attachment, err error) {
 	if err := moveMountAt(changes, overlayPlace); err != nil {
 		return nil, err
 	}
-	for i, o := range v.plan.overlaid() {
+	for i, o := range overlaidOf(v.plan) {
 		at := overlayPlace + "/" + strconv.Itoa(i)
 		if err = unix.Mkdir(at, 0o700); err != nil {
 			break
@@ -66,7 +67,7 @@ func (v *view) overlays() (list []attachment, err error) {
 				break
 			}
 			v.noOverlay = failed
-			if !slices.Contains(v.plan.temporary, o.Path) {
+			if !slices.Contains(v.plan.Temporary, o.Path) {
 				continue
 			}
 			if fd, err = o.openEmpty(at); err != nil {

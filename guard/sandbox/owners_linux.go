@@ -8,14 +8,12 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 )
 
 // maxOwners bounds the users, and the groups: user_namespaces(7) allows 340 lines in a map.
 const maxOwners = 64
-
-// ownerPowers are the capabilities of root's commands over files of the owners of its workspace. As in every user
-// namespace, they count only for files whose user and group have a number in it.
-const ownerPowers = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER
 
 // owners are the users and groups that root's commands see under their own numbers, and over whose files they have
 // root's powers.
@@ -27,9 +25,9 @@ func (o owners) none() bool { return len(o.users)+len(o.groups) == 0 }
 // findOwners returns the owners of the writable directories of pl, other than root. A container often runs as root in a
 // directory of the person's. It returns none unless this process is root and may give numbers to other users. The
 // owners of the files there are not wanted: commands could read the private files of their users anywhere.
-func findOwners(pl *plan) owners {
+func findOwners(pl *contract.Plan) owners {
 	var o owners
-	const needed = ownerPowers | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETFCAP
+	const needed = contract.OwnerPowers | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETFCAP
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if os.Geteuid() != 0 || os.Getegid() != 0 {
@@ -39,7 +37,7 @@ func findOwners(pl *plan) owners {
 		return o
 	}
 	users, groups := numbersIn("/proc/self/uid_map"), numbersIn("/proc/self/gid_map")
-	for _, t := range pl.writable {
+	for _, t := range pl.Writable {
 		var st unix.Stat_t
 		if unix.Lstat(t.Path, &st) != nil {
 			continue

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 )
 
 // Probe determines by trying what this machine can contain: it starts a sandbox of each backend, best first, and
@@ -66,20 +68,10 @@ func count(e enforcement) (n int) {
 	return n
 }
 
-// canary is what the inside of a sandbox is asked to try.
-type canary struct {
-	read  string // a denied file
-	write string // a file outside of the writable paths
-	port  int    // a port of the host's loopback interface
-}
-
-// attempt is what came of it: true is bad.
-type attempt struct{ read, wrote, connected bool }
-
 // placeCanary makes the files of a trial. They are the same every time and stay
 // in the user's cache directory, since a host that is killed during a trial
 // cannot clean up; only without such a directory they are temporary.
-func placeCanary() (c canary, remove func(), err error) {
+func placeCanary() (c contract.Canary, remove func(), err error) {
 	remove = func() {}
 	dir, err := os.UserCacheDir()
 	if err == nil {
@@ -96,11 +88,11 @@ func placeCanary() (c canary, remove func(), err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return c, remove, err
 	}
-	c = canary{read: filepath.Join(dir, "open", "secret"), write: filepath.Join(dir, "outside")}
-	if err := os.MkdirAll(filepath.Dir(c.read), 0o700); err != nil {
+	c = contract.Canary{Read: filepath.Join(dir, "open", "secret"), Write: filepath.Join(dir, "outside")}
+	if err := os.MkdirAll(filepath.Dir(c.Read), 0o700); err != nil {
 		return c, remove, err
 	}
-	for _, path := range []string{c.read, c.write} {
+	for _, path := range []string{c.Read, c.Write} {
 		if err := os.WriteFile(path, []byte("canary\n"), 0o600); err != nil {
 			return c, remove, err
 		}
@@ -121,8 +113,8 @@ func probe(ctx context.Context, b Backend) (Report, error) {
 		return Report{}, err
 	}
 	defer l.Close()
-	c.port = l.Addr().(*net.TCPAddr).Port
-	s, err := Start(ctx, Policy{Writable: []string{filepath.Dir(c.read)}, Denied: []string{c.read}},
+	c.Port = l.Addr().(*net.TCPAddr).Port
+	s, err := Start(ctx, Policy{Writable: []string{filepath.Dir(c.Read)}, Denied: []string{c.Read}},
 		Options{Backends: []Backend{b}})
 	if err != nil {
 		return Report{}, err
@@ -138,9 +130,9 @@ func probe(ctx context.Context, b Backend) (Report, error) {
 		bad  bool
 		what string
 	}{
-		{&r.Enforces.Denies, got.read, "a denied file could be read"},
-		{&r.Enforces.Writes, got.wrote, "a file outside could be written"},
-		{&r.Enforces.Network, got.connected, "a port of this machine could be reached"},
+		{&r.Enforces.Denies, got.Read, "a denied file could be read"},
+		{&r.Enforces.Writes, got.Wrote, "a file outside could be written"},
+		{&r.Enforces.Network, got.Connected, "a port of this machine could be reached"},
 	} {
 		if *f.held && f.bad {
 			*f.held = false

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
@@ -18,24 +19,27 @@ import (
 // sandbox mounts again.
 var pseudo = [...]string{"/proc", "/sys", "/dev"}
 
+// plan is a policy resolved against the file system, for process 1, while it is made.
+type plan struct{ contract.Plan }
+
 // resolve turns a policy into a plan. A path that cannot be resolved for
 // another reason than being absent is an error: what is not understood must not
 // be left open.
 func resolve(p Policy) (*plan, error) {
-	pl := &plan{network: p.Network.Unrestricted, overlay: p.Overlay}
-	pl.processes = cmp.Or(p.MaxProcesses, defaultMaxProcesses)
+	pl := &plan{contract.Plan{Network: p.Network.Unrestricted, Overlay: p.Overlay}}
+	pl.Processes = cmp.Or(p.MaxProcesses, defaultMaxProcesses)
 	for _, path := range p.Writable {
 		t, err := resolveWritable(path)
 		if err != nil {
 			return nil, err
 		}
-		pl.writable = append(pl.writable, t)
+		pl.Writable = append(pl.Writable, t)
 	}
 	var err error
 	for _, l := range []struct {
 		to    *[]place.Object
 		paths []string
-	}{{&pl.readOnly, p.ReadOnly}, {&pl.denied, p.Denied}, {&pl.masked, p.Masked}, {&pl.shown, p.Shown}, {&pl.programs,
+	}{{&pl.ReadOnly, p.ReadOnly}, {&pl.Denied, p.Denied}, {&pl.Masked, p.Masked}, {&pl.Shown, p.Shown}, {&pl.Programs,
 		p.Programs}} {
 		if *l.to, err = resolveAll(l.paths); err != nil {
 			return nil, err
@@ -43,42 +47,42 @@ func resolve(p Policy) (*plan, error) {
 	}
 	for _, path := range p.Temporary {
 		if t, err := place.Locate(path); err == nil {
-			pl.temporary = append(pl.temporary, t.Path)
+			pl.Temporary = append(pl.Temporary, t.Path)
 		}
 	}
-	pl.programs = slices.DeleteFunc(pl.programs, func(t place.Object) bool {
-		return t.Dir || slices.ContainsFunc(pl.writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) })
+	pl.Programs = slices.DeleteFunc(pl.Programs, func(t place.Object) bool {
+		return t.Dir || slices.ContainsFunc(pl.Writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) })
 	})
 	for _, path := range p.Sockets {
 		if t, err := place.Locate(path); err == nil {
-			pl.sockets = append(pl.sockets, t.Path)
+			pl.Sockets = append(pl.Sockets, t.Path)
 		}
 	}
-	if pl.denied, err = pl.withLinks(pl.denied); err != nil {
+	if pl.Denied, err = pl.withLinks(pl.Denied); err != nil {
 		return nil, err
 	}
-	if pl.readOnly, err = pl.withLinks(pl.readOnly); err != nil {
+	if pl.ReadOnly, err = pl.withLinks(pl.ReadOnly); err != nil {
 		return nil, err
 	}
-	if pl.private, err = pl.resolvePrivate(p.Private); err != nil {
+	if pl.Private, err = pl.resolvePrivate(p.Private); err != nil {
 		return nil, err
 	}
-	if pl.files, err = resolveFiles(p.Files); err != nil {
+	if pl.Files, err = resolveFiles(p.Files); err != nil {
 		return nil, err
 	}
-	pl.caches = pl.resolveCaches(p)
+	pl.Caches = pl.resolveCaches(p)
 	pl.pin(p.ReadOnly, p.Pinned)
 	pl.normalize()
 	return pl, nil
 }
 
 // resolvePrivate resolves the private directories, but for what lies in something hidden.
-func (pl *plan) resolvePrivate(list []Private) ([]private, error) {
+func (pl *plan) resolvePrivate(list []Private) ([]contract.Private, error) {
 	hidden := func(path string) bool {
-		return slices.ContainsFunc(slices.Concat(pl.denied, pl.masked),
+		return slices.ContainsFunc(slices.Concat(pl.Denied, pl.Masked),
 			func(t place.Object) bool { return place.Within(path, t.Path) })
 	}
-	var out []private
+	var out []contract.Private
 	for _, d := range list {
 		if hidden(d.Name) {
 			continue
@@ -91,28 +95,28 @@ func (pl *plan) resolvePrivate(list []Private) ([]private, error) {
 		if err != nil {
 			return nil, fmt.Errorf("sandbox: private path %s: %w", d.Name, err)
 		}
-		p := private{name: d.Name, dir: dir}
+		p := contract.Private{Name: d.Name, Dir: dir}
 		for _, t := range entriesOf(d.Name, d.Shown) {
 			if !hidden(filepath.Dir(t.Path)) {
-				p.entries = append(p.entries, t)
+				p.Entries = append(p.Entries, t)
 			}
 		}
 		pl.dropUnseen(p)
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(a, b private) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b contract.Private) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
 // dropUnseen drops what is hidden in entries of the host's directory that are not seen in the private one: their
 // names are free, and may be those of the caller's own files.
-func (pl *plan) dropUnseen(p private) {
-	seen := make(map[string]bool, len(p.entries))
-	for _, t := range p.entries {
+func (pl *plan) dropUnseen(p contract.Private) {
+	seen := make(map[string]bool, len(p.Entries))
+	for _, t := range p.Entries {
 		seen[t.Path] = true
 	}
-	unseen := func(t place.Object) bool { return place.Below(t.Path, p.name) && !coveredBy(t.Path, seen) }
-	pl.denied, pl.masked = slices.DeleteFunc(pl.denied, unseen), slices.DeleteFunc(pl.masked, unseen)
+	unseen := func(t place.Object) bool { return place.Below(t.Path, p.Name) && !coveredBy(t.Path, seen) }
+	pl.Denied, pl.Masked = slices.DeleteFunc(pl.Denied, unseen), slices.DeleteFunc(pl.Masked, unseen)
 }
 
 // entriesOf describes entries of a directory, without those that are gone.
@@ -179,7 +183,7 @@ func (pl *plan) withLinks(list []place.Object) ([]place.Object, error) {
 	for _, t := range list {
 		covered[t.Path] = true
 	}
-	for _, w := range pl.writable {
+	for _, w := range pl.Writable {
 		err := walkLinked(w, func(name string, id place.Inode) error {
 			if linked[id] && !coveredBy(name, covered) {
 				list = append(list, place.Object{Path: name, Inode: id})
@@ -240,17 +244,17 @@ func (pl *plan) pin(protected, ways []string) {
 	for _, path := range paths {
 		t, err := place.Identify(filepath.Clean(path))
 		pinned := err == nil && (t.Link || t.Dir && slices.Contains(ways, path))
-		if pinned && slices.ContainsFunc(pl.writable, func(w place.Object) bool { return place.Below(t.Path, w.Path) }) {
-			pl.pins = append(pl.pins, t.Path)
+		if pinned && slices.ContainsFunc(pl.Writable, func(w place.Object) bool { return place.Below(t.Path, w.Path) }) {
+			pl.Pins = append(pl.Pins, t.Path)
 		}
 	}
-	for _, list := range [][]place.Object{pl.denied, pl.readOnly, pl.masked} {
+	for _, list := range [][]place.Object{pl.Denied, pl.ReadOnly, pl.Masked} {
 		for _, t := range list {
 			paths = append(paths, t.Path)
 		}
 	}
 	for _, path := range paths {
-		pl.pins = append(pl.pins, pl.parents(path)...)
+		pl.Pins = append(pl.Pins, pl.parents(path)...)
 	}
 }
 
@@ -258,7 +262,7 @@ func (pl *plan) pin(protected, ways []string) {
 // a writable path.
 func (pl *plan) parents(path string) []string {
 	var list []string
-	for _, w := range pl.writable {
+	for _, w := range pl.Writable {
 		for dir := filepath.Dir(filepath.Clean(path)); place.Below(dir, w.Path); dir = filepath.Dir(dir) {
 			if t, err := place.Identify(dir); err == nil && t.Dir {
 				list = append(list, dir)
@@ -271,15 +275,15 @@ func (pl *plan) parents(path string) []string {
 // normalize sorts parents before children and removes duplicates and what lies
 // inside something denied already.
 func (pl *plan) normalize() {
-	for _, list := range []*[]place.Object{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown, &pl.programs} {
+	for _, list := range []*[]place.Object{&pl.Writable, &pl.ReadOnly, &pl.Denied, &pl.Masked, &pl.Shown, &pl.Programs} {
 		slices.SortFunc(*list, func(a, b place.Object) int { return strings.Compare(a.Path, b.Path) })
 		*list = slices.Compact(*list)
 	}
-	pl.denied = outermost(pl.denied)
-	slices.Sort(pl.pins)
-	pl.pins = slices.Compact(pl.pins)
-	pl.pins = slices.DeleteFunc(pl.pins, func(p string) bool {
-		return slices.ContainsFunc(pl.denied, func(d place.Object) bool { return place.Within(p, d.Path) })
+	pl.Denied = outermost(pl.Denied)
+	slices.Sort(pl.Pins)
+	pl.Pins = slices.Compact(pl.Pins)
+	pl.Pins = slices.DeleteFunc(pl.Pins, func(p string) bool {
+		return slices.ContainsFunc(pl.Denied, func(d place.Object) bool { return place.Within(p, d.Path) })
 	})
 }
 

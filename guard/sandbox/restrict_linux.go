@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
@@ -24,10 +25,10 @@ const (
 // restrictCommands takes from the calling thread what commands shall not have, and
 // returns what confine does. It keeps one capability, which an exec takes away: the right
 // to make the UTS namespace by which the processes of a command are known.
-func restrictCommands(rules *kernel.Ruleset, pl *plan) (listener int, err error) {
+func restrictCommands(rules *kernel.Ruleset, pl *contract.Plan) (listener int, err error) {
 	var powers uint32
-	if pl.owners {
-		powers = ownerPowers
+	if pl.Owners {
+		powers = contract.OwnerPowers
 	}
 	if err := dropPowers(powers); err != nil {
 		return -1, err
@@ -39,12 +40,12 @@ func restrictCommands(rules *kernel.Ruleset, pl *plan) (listener int, err error)
 }
 
 // commandRules is the filter of commands in namespaces.
-func commandRules(pl *plan) kernel.FilterRules {
-	r := kernel.FilterRules{Families: kernel.Families[:], Modes: pl.judged || pl.execs}
-	if pl.judged {
+func commandRules(pl *contract.Plan) kernel.FilterRules {
+	r := kernel.FilterRules{Families: kernel.Families[:], Modes: pl.Judged || pl.Execs}
+	if pl.Judged {
 		r.Judged = append(r.Judged, unix.SYS_CONNECT)
 	}
-	if pl.execs {
+	if pl.Execs {
 		r.Judged = append(r.Judged, kernel.Execs[:]...)
 	}
 	return r
@@ -126,13 +127,13 @@ func keepOnly(set, inherited uint32) error {
 // writeRuleset allows changes in the writable paths and to devices only. It
 // repeats what the mounts say by a second, independent mechanism; without
 // Landlock it is nil.
-func writeRuleset(pl *plan) (*kernel.Ruleset, error) {
+func writeRuleset(pl *contract.Plan) (*kernel.Ruleset, error) {
 	version := kernel.LandlockVersion()
 	if version < kernel.Minimum {
 		return nil, nil
 	}
 	var scope uint64
-	if pl.network { // else abstract sockets are the network namespace's own
+	if pl.Network { // else abstract sockets are the network namespace's own
 		scope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
 	r, err := kernel.NewRuleset(version, kernel.Write, scope)
@@ -140,15 +141,15 @@ func writeRuleset(pl *plan) (*kernel.Ruleset, error) {
 		return nil, err
 	}
 	files := r.Handled &^ unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
-	for _, t := range pl.writable {
+	for _, t := range pl.Writable {
 		if err := r.Allow(t.Path, files); err != nil {
 			r.Close()
 			return nil, err
 		}
 	}
-	own := pl.cached()
-	for _, p := range pl.private {
-		own = append(own, p.name)
+	own := pl.Cached()
+	for _, p := range pl.Private {
+		own = append(own, p.Name)
 	}
 	for _, path := range own {
 		if err := r.Allow(path, files); err != nil {
@@ -165,7 +166,7 @@ func writeRuleset(pl *plan) (*kernel.Ruleset, error) {
 			return nil, err
 		}
 	}
-	for _, path := range pl.sockets {
+	for _, path := range pl.Sockets {
 		if err := r.Allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
 			r.Close()
 			return nil, err

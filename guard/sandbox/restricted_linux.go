@@ -28,7 +28,7 @@ func (p Policy) StartRestricted(cmd *exec.Cmd) error {
 		return err
 	}
 	defer rules.Close()
-	if err := openUp(rules, pl); err != nil {
+	if err := openUp(rules, &pl.Plan); err != nil {
 		return err
 	}
 	started := make(chan error)

@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/proxy"
 	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 )
 
 // Options says how to start a sandbox. The zero value suits a program that
@@ -100,7 +101,7 @@ type engine interface {
 	// refresh makes changes of the host visible in overlays.
 	refresh() error
 	// try does from inside what the policy of a probe forbids.
-	try(canary) (attempt, error)
+	try(contract.Canary) (contract.Attempt, error)
 	close() error
 }
 

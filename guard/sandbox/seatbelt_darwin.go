@@ -14,9 +14,10 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/toolhost/toolhost/guard/internal/proxy"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 )
 
 // sandboxExec is part of macOS.
@@ -192,17 +193,17 @@ func (*seatbelt) show(Private, []string) error { return nil }
 func (*seatbelt) refresh() error { return nil }
 
 // try implements engine.
-func (e *seatbelt) try(c canary) (a attempt, err error) {
+func (e *seatbelt) try(c contract.Canary) (a contract.Attempt, err error) {
 	run := func(script string) bool {
 		cmd := exec.Command(sandboxExec, "-p", seatbeltProfile(e.policy, e.proxyPort), "/bin/bash", "-c", script, "try",
-			c.read, c.write, strconv.Itoa(c.port))
+			c.Read, c.Write, strconv.Itoa(c.Port))
 		return cmd.Run() == nil
 	}
 	if !run("exit 0") {
 		return a, errors.New("the trial failed: no command runs")
 	}
-	a.read, a.wrote = run(`: < "$1"`), run(`: >> "$2"`)
-	a.connected = run(`: < "/dev/tcp/127.0.0.1/$3"`)
+	a.Read, a.Wrote = run(`: < "$1"`), run(`: >> "$2"`)
+	a.Connected = run(`: < "/dev/tcp/127.0.0.1/$3"`)
 	return a, nil
 }
 

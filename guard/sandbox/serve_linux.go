@@ -4,6 +4,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/behalf"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
@@ -21,7 +22,7 @@ func serveCalls(files []int, k *connectgate.Connector, execs kernel.Judge) error
 	if len(files) == 2 && k != nil {
 		return k.Serve(files[0], files[1], judges)
 	}
-	closeAll(files[1:])
+	contract.CloseAll(files[1:])
 	l, err := kernel.NewListener(files[0])
 	if err != nil {
 		return err

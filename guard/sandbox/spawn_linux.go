@@ -10,17 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
-
-// command is what a Spec has become inside.
-type command struct {
-	dir       string
-	argv, env []string
-	terminal  bool // it is a job in the terminal that terminalSlave is
-	files     []int
-}
 
 // spawner is the thread that all commands descend from. What it has given up
 // they cannot regain.
@@ -50,21 +43,21 @@ type forked struct {
 }
 
 // start starts a command in a UTS namespace of its own.
-func (s *spawner) start(c command) (p forked, err error) {
-	s.Do(func() { p, err = s.fork(c) })
+func (s *spawner) start(r contract.Request, files []int) (p forked, err error) {
+	s.Do(func() { p, err = s.fork(r, files) })
 	return p, err
 }
 
-func (s *spawner) fork(c command) (forked, error) {
+func (s *spawner) fork(r contract.Request, given []int) (forked, error) {
 	p := forked{pidfd: -1, ns: -1}
-	program, err := lookPath(c.argv[0], c.env)
+	program, err := lookPath(r.Argv[0], r.Env)
 	if err != nil {
 		return p, err
 	}
 	attr := &syscall.SysProcAttr{Setsid: true}
-	if c.terminal {
-		attr.Setctty, attr.Ctty = true, terminalSlave
-		program, c.argv = "/proc/self/exe", append([]string{"toolhost", initArg, roleJob, program}, c.argv...)
+	if r.Terminal {
+		attr.Setctty, attr.Ctty = true, contract.TerminalFD
+		program, r.Argv = "/proc/self/exe", append([]string{"toolhost", contract.Arg, contract.RoleJob, program}, r.Argv...)
 	}
 	if s.mark {
 		if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
@@ -83,19 +76,19 @@ func (s *spawner) fork(c command) (forked, error) {
 	} else {
 		attr.Pdeathsig = syscall.SIGKILL
 	}
-	files := make([]uintptr, 0, max(len(c.files), 3))
-	for _, fd := range c.files {
+	files := make([]uintptr, 0, max(len(given), 3))
+	for _, fd := range given {
 		files = append(files, uintptr(fd))
 	}
 	for len(files) < 3 {
 		files = append(files, uintptr(s.null))
 	}
-	dir := c.dir
+	dir := r.Dir
 	if dir == "" {
 		dir = "/"
 	}
-	p.pid, err = syscall.ForkExec(program, c.argv, &syscall.ProcAttr{
-		Dir: dir, Env: c.env, Files: files, Sys: attr,
+	p.pid, err = syscall.ForkExec(program, r.Argv, &syscall.ProcAttr{
+		Dir: dir, Env: r.Env, Files: files, Sys: attr,
 	})
 	if err != nil {
 		if p.ns >= 0 {

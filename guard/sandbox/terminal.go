@@ -1,6 +1,10 @@
 package sandbox
 
-import "os"
+import (
+	"os"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
+)
 
 // A Terminal is a terminal of a sandbox's own. A command that [Spec].Terminal gives it to is a job in it, as a
 // shell's would be: it can be suspended and resumed. Only [Namespaces] has one.
@@ -22,7 +26,7 @@ func (t *Terminal) Stopped() <-chan struct{} { return t.stopped }
 func (t *Terminal) Failure() string { return <-t.failure }
 
 // Resume lets a suspended command go on. It is no error if nothing is suspended.
-func (t *Terminal) Resume() { _, _ = t.host.Write([]byte{resumed}) }
+func (t *Terminal) Resume() { _, _ = t.host.Write([]byte{contract.Resumed}) }
 
 // started gives up what the command has by now, and listens to it.
 func (t *Terminal) started() {
@@ -30,14 +34,6 @@ func (t *Terminal) started() {
 	t.control.Close()
 	go t.listen()
 }
-
-// Messages on the control socket of a terminal: the command has been suspended; it is to continue; it could not be
-// started. The reason follows the last.
-const (
-	suspended = 's'
-	resumed   = 'c'
-	failed    = 'e'
-)
 
 func (t *Terminal) listen() {
 	defer close(t.failure)
@@ -48,7 +44,7 @@ func (t *Terminal) listen() {
 		switch {
 		case err != nil || n == 0:
 			return
-		case text[0] == failed:
+		case text[0] == contract.Failed:
 			t.failure <- string(text[1:n])
 			return
 		}

@@ -1,15 +1,14 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 )
 
 // Terminal makes a terminal for one command. The caller closes it.
@@ -51,7 +50,7 @@ func (s *Sandbox) Terminal() (t *Terminal, err error) {
 
 // files are the descriptors of a command with the terminal, which is in the place of those that are not given.
 func (t *Terminal) files(given []*os.File) []*os.File {
-	files := make([]*os.File, terminalSlave)
+	files := make([]*os.File, contract.TerminalFD)
 	copy(files, given)
 	for i, f := range files {
 		if f == nil {
@@ -59,69 +58,4 @@ func (t *Terminal) files(given []*os.File) []*os.File {
 		}
 	}
 	return append(files, t.slave, t.control)
-}
-
-// Descriptors of the process that runs a command as a job in a terminal: after the command's own.
-const (
-	terminalSlave   = 3
-	terminalControl = 4
-)
-
-// runJob runs a program as a job in the terminal whose session this process leads. Without it no process of the
-// session would be the job's parent, and the kernel does not suspend such jobs.
-func runJob(args []string) error {
-	if len(args) < 2 {
-		return errMalformed
-	}
-	unix.CloseOnExec(terminalSlave)
-	unix.CloseOnExec(terminalControl) // a client that has it could report that it failed
-	if err := unix.SetNonblock(terminalControl, true); err != nil {
-		return err
-	}
-	control := os.NewFile(terminalControl, "control")
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGTSTP, unix.SIGUSR1,
-		unix.SIGUSR2)
-	pid, err := syscall.ForkExec(args[0], args[1:], &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{0, 1, 2},
-		Sys: &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: terminalSlave},
-	})
-	if err != nil {
-		_, err = control.Write(append([]byte{failed}, (&os.PathError{Op: "exec", Path: args[0], Err: err}).Error()...))
-		return err
-	}
-	states := make(chan syscall.WaitStatus)
-	go followJob(pid, states)
-	go func() {
-		for buf := make([]byte, 1); ; {
-			if n, err := control.Read(buf); n == 0 || err != nil {
-				return
-			}
-			unix.Kill(-pid, unix.SIGCONT)
-		}
-	}()
-	for {
-		select {
-		case sig := <-signals:
-			unix.Kill(-pid, sig.(syscall.Signal))
-		case state := <-states:
-			if !state.Stopped() {
-				unix.Exit(statusOf(state).ExitCode)
-			}
-			if _, err := control.Write([]byte{suspended}); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// followJob reports when a child is suspended, and its end.
-func followJob(pid int, states chan<- syscall.WaitStatus) {
-	for {
-		var state syscall.WaitStatus
-		if _, err := syscall.Wait4(pid, &state, syscall.WUNTRACED, nil); errors.Is(err, unix.EINTR) {
-			continue
-		}
-		states <- state
-	}
 }

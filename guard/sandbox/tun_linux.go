@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/internal/netstack"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 )
 
 // The network of commands is a TUN device. Process 1 makes it and hands it to the host, where package netstack
@@ -169,14 +170,14 @@ type nameFile struct {
 }
 
 // nameContents returns what commands read in the place of [nameFiles].
-func nameContents() (list []fileCopy) {
+func nameContents() (list []contract.Copy) {
 	for _, f := range nameFiles {
 		path, err := filepath.EvalSymlinks(f.path)
 		if err != nil { // it does not exist, or leads where commands cannot read it either
 			continue
 		}
 		host, _ := os.ReadFile(path) // one that cannot be read says nothing
-		list = append(list, fileCopy{path, 0o644, f.content(string(host))})
+		list = append(list, contract.Copy{Path: path, Mode: 0o644, Content: f.content(string(host))})
 	}
 	return list
 }

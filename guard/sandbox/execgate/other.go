@@ -7,6 +7,9 @@ import (
 	"runtime"
 )
 
+// Works is an error on this system; see the Linux version.
+func Works(bool) error { return errNoGate }
+
 // Listen is an error on this system; see the Linux version.
 func Listen() (listener int, err error) { return -1, errNoGate }
 

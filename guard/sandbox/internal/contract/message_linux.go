@@ -1,0 +1,151 @@
+package contract
+
+import (
+	"syscall"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
+)
+
+// The arguments of a program that is to become part of a sandbox: [Arg], and which part.
+const (
+	Arg            = "__sandbox"
+	RoleNamespaces = "namespaces" // guard the commands of a sandbox, as process 1 of namespaces
+	RoleLandlock   = "landlock"   // guard one command
+	RoleJob        = "job"        // run a program as a job in a terminal
+)
+
+// Descriptors of the process inside at its start.
+const (
+	ControlFD = 3 // the socket to the host, see [Conn]
+	PlanFD    = 4 // a pipe with the plan
+	// LastFD is a further one for the plan. It makes the kernel allocate a table of descriptors that is large enough
+	// for all mounts. A process with several threads would wait each time that its table grows, 5 to 20 ms for each.
+	LastFD = 511
+)
+
+// Descriptors of a process with [RoleJob], after the command's own three.
+const (
+	TerminalFD   = 3 // the terminal
+	JobControlFD = 4 // the socket to the host's end of the terminal, see [Suspended]
+)
+
+// A Kind is the kind of a message, and its first byte.
+type Kind byte
+
+// Requests of the host.
+const (
+	Spawn   Kind = 'S' // start a command; descriptors: its files
+	Signal  Kind = 'G' // send one to a command
+	Kill    Kind = 'K' // end all that is left of a command
+	Deny    Kind = 'D' // hide objects
+	Hold    Kind = 'H' // make objects read-only
+	Show    Kind = 'V' // show entries of the host in private directories
+	Try     Kind = 'P' // try what the policy forbids
+	Refresh Kind = 'N' // refresh overlays
+	Dial    Kind = 'L' // connect to a port of the loopback interface; port 0: open the table of sockets
+	Listen  Kind = 'T' // listen on a port of the loopback interface
+)
+
+// A Request is what the host asks of the process inside. Each is answered by an [Event] with its ID: Spawn by Spawned,
+// Signal by none, and all others by Done.
+type Request struct {
+	Kind Kind
+	// ID is the number of the request. That of Spawn is also the command's, and Signal has the command's.
+	ID uint64
+	// Command is the one to Kill.
+	Command uint64
+	// Dir, Argv and Env are those of the command to Spawn, and Terminal says that it is a job in the terminal that is
+	// its descriptor [TerminalFD].
+	Dir       string
+	Argv, Env []string
+	Terminal  bool
+	// Signal is the one to send.
+	Signal syscall.Signal
+	// Port is the one to Dial, or to Listen on.
+	Port int
+	// Objects are those to Deny, Hold or Show, and Pins the directories above them whose names must not change.
+	Objects []place.Object
+	Pins    []string
+	// Canary is what to Try.
+	Canary Canary
+}
+
+// Events of the process inside.
+const (
+	// Ready says that it is set up, or failed. Descriptors, as far as there are such: the listener of the proxy, the TUN
+	// device, the listener of the system call filter, and a table of Unix sockets if the host makes connections.
+	Ready   Kind = 'r'
+	Spawned Kind = 's' // a command was started; descriptors: those by which the host can conclude it, or none
+	Exited  Kind = 'x' // a command has ended
+	Done    Kind = 'd' // a request was carried out; descriptor: what was asked for
+)
+
+// An Event is what the process inside tells the host.
+type Event struct {
+	Kind Kind
+	// ID is the number of the request that it answers, or of the command that has Exited.
+	ID uint64
+	// Err is why the request could not be carried out. Only its text passes.
+	Err error
+	// Mark is the number of the UTS namespace of a command that was Spawned or has Exited, or 0.
+	Mark uint64
+	// Status is how the command has Exited, and Gone says that no process of it is left.
+	Status syscall.WaitStatus
+	Gone   bool
+	// Ended is how many processes a Kill has ended.
+	Ended int
+	// Attempt is the result of a Try.
+	Attempt Attempt
+	// NoTUN is why commands have no TUN device, NoOverlay why a directory has no overlay, and Cached the directories that
+	// have one for a cache. They are told when the process is Ready.
+	NoTUN, NoOverlay error
+	Cached           []string
+}
+
+func (r Request) encode(e *encoder) {
+	e.buf = append(e.buf, byte(r.Kind))
+	e.uint(r.ID)
+	e.uint(r.Command)
+	e.str(r.Dir)
+	e.strs(r.Argv)
+	e.strs(r.Env)
+	e.bool(r.Terminal)
+	e.uint(uint64(r.Signal))
+	e.uint(uint64(r.Port))
+	e.objects(r.Objects)
+	e.strs(r.Pins)
+	e.str(r.Canary.Read)
+	e.str(r.Canary.Write)
+	e.uint(uint64(r.Canary.Port))
+}
+
+func (r *Request) decode(d *decoder) {
+	r.Kind, r.ID, r.Command = d.kind(), d.uint(), d.uint()
+	r.Dir, r.Argv, r.Env, r.Terminal = d.str(), d.strs(), d.strs(), d.bool()
+	r.Signal, r.Port = syscall.Signal(d.uint()), int(d.uint())
+	r.Objects, r.Pins = d.objects(), d.strs()
+	r.Canary = Canary{Read: d.str(), Write: d.str(), Port: int(d.uint())}
+}
+
+func (v Event) encode(e *encoder) {
+	e.buf = append(e.buf, byte(v.Kind))
+	e.uint(v.ID)
+	e.error(v.Err)
+	e.uint(v.Mark)
+	e.uint(uint64(v.Status))
+	e.bool(v.Gone)
+	e.uint(uint64(v.Ended))
+	e.bool(v.Attempt.Read)
+	e.bool(v.Attempt.Wrote)
+	e.bool(v.Attempt.Connected)
+	e.error(v.NoTUN)
+	e.error(v.NoOverlay)
+	e.strs(v.Cached)
+}
+
+func (v *Event) decode(d *decoder) {
+	v.Kind, v.ID, v.Err = d.kind(), d.uint(), d.error()
+	v.Mark, v.Status, v.Gone, v.Ended = d.uint(), syscall.WaitStatus(d.uint()), d.bool(), int(d.uint())
+	v.Attempt = Attempt{Read: d.bool(), Wrote: d.bool(), Connected: d.bool()}
+	v.NoTUN, v.NoOverlay, v.Cached = d.error(), d.error(), d.strs()
+}
