@@ -14,7 +14,7 @@ import (
 
 // dial implements dialer: process 1 makes the socket, inside, and hands it out
 // connected.
-func (n *namespaces) dial(_ context.Context, port int) (net.Conn, error) {
+func (n *insideProcess) dial(_ context.Context, port int) (net.Conn, error) {
 	f, err := n.socket(contract.Dial, port)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (n *namespaces) dial(_ context.Context, port int) (net.Conn, error) {
 }
 
 // listen implements dialer.
-func (n *namespaces) listen(port int) (net.Listener, error) {
+func (n *insideProcess) listen(port int) (net.Listener, error) {
 	f, err := n.socket(contract.Listen, port)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (n *namespaces) listen(port int) (net.Listener, error) {
 }
 
 // socket has process 1 open a socket at a port.
-func (n *namespaces) socket(k contract.Kind, port int) (*os.File, error) {
+func (n *insideProcess) socket(k contract.Kind, port int) (*os.File, error) {
 	if port < 1 || port > 65535 {
 		return nil, fmt.Errorf("sandbox: %d is not a port", port)
 	}
@@ -46,7 +46,7 @@ func (n *namespaces) socket(k contract.Kind, port int) (*os.File, error) {
 }
 
 // descriptor has process 1 open what it is asked for.
-func (n *namespaces) descriptor(k contract.Kind, port int) (int, error) {
+func (n *insideProcess) descriptor(k contract.Kind, port int) (int, error) {
 	r, err := n.request(contract.Request{Kind: k, Port: port})
 	if err != nil {
 		return -1, err
@@ -60,7 +60,7 @@ func (n *namespaces) descriptor(k contract.Kind, port int) (int, error) {
 
 // listening implements dialer. Port 0 asks process 1 for the table of sockets. The kernel tells from it what listens
 // without a look at all connections, as /proc/net/tcp takes: milliseconds on machines with much memory.
-func (n *namespaces) listening() ([]int, error) {
+func (n *insideProcess) listening() ([]int, error) {
 	fd, err := n.descriptor(contract.Dial, 0)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: listening ports: %w", err)

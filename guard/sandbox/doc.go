@@ -11,10 +11,8 @@
 //
 // The preferred backend needs no other program. The host's program starts itself again
 // as process 1 of new user, mount, PID, network, IPC, UTS and cgroup
-// namespaces: an init function of this package runs it, before main. There the whole file
-// system is made read-only, the writable paths are made writable again, protected ones
-// read-only, and denied ones covered by an empty object of mode 000: reading fails instead
-// of returning nothing, so that "git commit -a" cannot record an emptied file. Process 1
+// namespaces: an init function of this package runs it, before main. Package
+// internal/namespaces makes what commands find there, and package internal/supervisor is process 1. It
 // runs as long as the sandbox: a command costs one message and one fork. Its control threads
 // keep the right to mount, so that a file that appears later can be
 // covered. Its spawner thread, from which every
@@ -29,12 +27,8 @@
 // The host must be dumpable (PR_SET_DUMPABLE) when a
 // sandbox starts, or the kernel does not let it set up the user namespace.
 //
-// # Overlays
-//
-// With [Policy].Overlay each directory that commands write is an overlay (overlayfs with userxattr) of the host's,
-// whose upper directory lies in a tmpfs that is attached nowhere and ends with the sandbox. Masks and read-only mounts
-// lie over the overlays. What other programs change below an overlay is seen after [Sandbox.Refresh], which has the
-// kernel forget names. Directories of the host cannot be renamed there.
+// With [Policy].Overlay each directory that commands write is an overlay of the host's. What other programs change
+// there is seen after [Sandbox.Refresh]. Directories of the host cannot be renamed there.
 //
 // # Network
 //
@@ -42,9 +36,8 @@
 // netstack resolves names and keeps each connection attempt until the host of the sandbox has judged and made it.
 // Files of its own (resolv.conf, nsswitch.conf, hosts) lead programs to that resolver. Programs that use the proxy
 // variables reach hosts by the proxy, which judges by the same rules; where there is no /dev/net/tun they are the
-// only ones that do, and the report says so. A host that no list names is put to the [connectgate.Gate] of the command whose
-// process has the socket: the kernel knows its inode by its addresses (sock_diag), /proc the process, and the UTS
-// namespace of that process the command.
+// only ones that do, and the report says so. A host that no list names is put to the [connectgate.Gate] of the command
+// that connects.
 //
 // # Unix sockets
 //

@@ -13,7 +13,7 @@ import (
 )
 
 // loggedIn has the judge of a command record that a process of it logs in by SSH, or why it does not.
-func (s *Sandbox) loggedIn(n *namespaces, k *connectgate.Connector, pid int, d sshagent.Destination, refused string) {
+func (s *Sandbox) loggedIn(n *insideProcess, k *connectgate.Connector, pid int, d sshagent.Destination, refused string) {
 	who := connectgate.CallerOf(pid)
 	gate, chain := s.hosts.Only(), []string(nil)
 	if c := n.commandOf(who); c != nil {
@@ -35,7 +35,7 @@ const (
 )
 
 // commandOf returns the command that a caller belongs to, or nil.
-func (n *namespaces) commandOf(who connectgate.Caller) *nsProcess {
+func (n *insideProcess) commandOf(who connectgate.Caller) *nsProcess {
 	if who.Mark == "" {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (n *namespaces) commandOf(who connectgate.Caller) *nsProcess {
 }
 
 // marked returns the command that has a mark, or nil. all means that each command has one.
-func (n *namespaces) marked(mark string) (c *nsProcess, all bool) {
+func (n *insideProcess) marked(mark string) (c *nsProcess, all bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all = true

@@ -17,6 +17,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/namespaces"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
@@ -56,7 +57,7 @@ const exitInit = 125
 // initProcess is process 1 of a namespace sandbox, or a supervisor under Landlock.
 type initProcess struct {
 	conn  *contract.Conn
-	view  *view
+	view  *namespaces.View
 	spawn *spawner
 	jobs  *jobs
 	noTUN error // why commands have no TUN device
@@ -89,7 +90,7 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	files, err := setUp(g)
 	ready := contract.Event{Kind: contract.Ready, Err: err, NoTUN: g.noTUN, Cached: g.cached}
 	if g.view != nil {
-		ready.NoOverlay = g.view.noOverlay
+		ready.NoOverlay = g.view.NoOverlay
 	}
 	if sendErr := conn.Send(ready, files...); sendErr != nil || err != nil {
 		return errors.Join(err, sendErr)
@@ -169,10 +170,10 @@ func (g *initProcess) setUp() ([]int, error) {
 	}
 	tun := -1
 	if !pl.Network { // before /dev is replaced
-		tun, g.noTUN = openTUN()
+		tun, g.noTUN = namespaces.OpenTUN()
 		pl.Named = tun >= 0
 	}
-	if g.view, err = build(pl); err != nil {
+	if g.view, err = namespaces.Build(pl); err != nil {
 		return nil, err
 	}
 	g.cached = pl.Cached()
@@ -190,10 +191,10 @@ func (g *initProcess) setUp() ([]int, error) {
 	}
 	var files []int
 	if !pl.Network {
-		if err := loopbackUp(); err != nil {
+		if err := namespaces.LoopbackUp(); err != nil {
 			return nil, err
 		}
-		fd, err := listenLoopback(0)
+		fd, err := namespaces.ListenLoopback(0)
 		if err != nil {
 			return nil, err
 		}
@@ -281,7 +282,7 @@ func (g *initProcess) handle(r contract.Request, files []int) error {
 		if g.view == nil {
 			return contract.ErrMalformed
 		}
-		return g.conn.Send(contract.Event{Kind: contract.Done, ID: r.ID, Err: g.change(r)})
+		return g.conn.Send(contract.Event{Kind: contract.Done, ID: r.ID, Err: g.view.Change(r)})
 	case contract.Try:
 		var a contract.Attempt
 		g.spawn.Do(func() { a = tryAll(r.Canary) })
@@ -290,22 +291,9 @@ func (g *initProcess) handle(r contract.Request, files []int) error {
 		go g.dial(r.ID, r.Port) // a full backlog makes it wait
 		return nil
 	case contract.Listen:
-		return g.reply(r.ID, func() (int, error) { return listenLoopback(r.Port) })
+		return g.reply(r.ID, func() (int, error) { return namespaces.ListenLoopback(r.Port) })
 	}
 	return fmt.Errorf("request %q: %w", r.Kind, contract.ErrMalformed)
-}
-
-// change changes what commands see.
-func (g *initProcess) change(r contract.Request) error {
-	switch r.Kind {
-	case contract.Deny:
-		return g.view.over(r.Objects, r.Pins, g.view.denyOne)
-	case contract.Hold:
-		return g.view.over(r.Objects, r.Pins, g.view.holdOne)
-	case contract.Show:
-		return g.view.over(r.Objects, r.Pins, g.view.showOne)
-	}
-	return g.view.refresh()
 }
 
 // start starts a command, and returns the number of its UTS namespace, or 0, and the
@@ -327,46 +315,12 @@ func (g *initProcess) start(r contract.Request, files []int) (mark uint64, tethe
 	return p.mark, tether, nil
 }
 
-// loopbackUp switches on the loopback interface of a new network namespace.
-func loopbackUp() error {
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("loopback interface: %w", err)
-	}
-	defer unix.Close(s)
-	req, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if err := unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, req); err != nil {
-		return fmt.Errorf("loopback interface: %w", err)
-	}
-	return nil
-}
-
-// listenLoopback opens a socket at which commands will find the proxy, or a service of the host. The
-// host accepts from it: a socket stays in the network namespace it was made in.
-func listenLoopback(port int) (int, error) {
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err == nil {
-		err = unix.Bind(s, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
-	}
-	if err == nil {
-		err = unix.Listen(s, unix.SOMAXCONN)
-	}
-	if err != nil {
-		return -1, fmt.Errorf("a listening socket: %w", err)
-	}
-	return s, nil
-}
-
 // dial answers a request to Dial.
 func (g *initProcess) dial(id uint64, port int) error {
 	if port == 0 {
 		return g.reply(id, kernel.DiagSocket)
 	}
-	return g.reply(id, func() (int, error) { return dialLoopback(port) })
+	return g.reply(id, func() (int, error) { return namespaces.DialLoopback(port) })
 }
 
 // reply answers a request with a descriptor.
@@ -377,28 +331,4 @@ func (g *initProcess) reply(id uint64, open func() (int, error)) error {
 	}
 	defer unix.Close(fd)
 	return g.conn.Send(contract.Event{Kind: contract.Done, ID: id}, fd)
-}
-
-// dialLoopback connects to a port of the loopback interface, of either family.
-// No one listens beyond it, so that the answer comes at once.
-func dialLoopback(port int) (int, error) {
-	var last error
-	for _, a := range []struct {
-		family  int
-		address unix.Sockaddr
-	}{
-		{unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}},
-		{unix.AF_INET6, &unix.SockaddrInet6{Port: port, Addr: [16]byte{15: 1}}},
-	} {
-		s, err := unix.Socket(a.family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			last = err
-			continue
-		}
-		if last = unix.Connect(s, a.address); last == nil {
-			return s, nil
-		}
-		unix.Close(s)
-	}
-	return -1, last
 }

@@ -80,7 +80,7 @@ func landlockReport(version int, pl *contract.Plan) Report {
 }
 
 // initProcess starts one for the policy as it is now, and a command whose programs are judged unless the gate is nil.
-func (l *landlocked) initProcess(ctx context.Context, gate *execgate.Gate) (*namespaces, error) {
+func (l *landlocked) initProcess(ctx context.Context, gate *execgate.Gate) (*insideProcess, error) {
 	l.mu.Lock()
 	policy, closed := l.policy, l.closed
 	policy.Denied = slices.Clone(policy.Denied)
@@ -126,7 +126,7 @@ func (l *landlocked) spawn(s Spec) (Process, error) {
 // supervised is a command with its init process.
 type supervised struct {
 	Process
-	initProcess *namespaces
+	initProcess *insideProcess
 	engine      *landlocked
 	once        sync.Once
 }
@@ -279,7 +279,7 @@ func openUp(r *kernel.Ruleset, pl *contract.Plan) error {
 		}
 	}
 	const use = kernel.Read | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	for _, name := range devices { // no terminals: commands could read what is typed
+	for _, name := range contract.Devices { // no terminals: commands could read what is typed
 		if err := r.Allow("/dev/"+name, use); err != nil {
 			return err
 		}

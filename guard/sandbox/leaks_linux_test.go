@@ -70,7 +70,7 @@ func openFiles(t testing.TB) int {
 // insideFiles counts the descriptors of process 1, where that can be seen.
 func insideFiles(t testing.TB, s *Sandbox) int {
 	t.Helper()
-	n, ok := s.engine.(*namespaces)
+	n, ok := s.engine.(*insideProcess)
 	if !ok {
 		return 0
 	}

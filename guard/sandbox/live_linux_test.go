@@ -142,7 +142,7 @@ func TestHold(t *testing.T) {
 func TestDenyIsNotDiverted(t *testing.T) {
 	f := newFixture(t)
 	s := start1(t, f.policy())
-	n, ok := s.engine.(*namespaces)
+	n, ok := s.engine.(*insideProcess)
 	if !ok {
 		t.Skip("no namespaces here")
 	}
@@ -173,7 +173,7 @@ func TestDenyWithoutAPin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			s := start1(t, f.policy())
-			n, ok := s.engine.(*namespaces)
+			n, ok := s.engine.(*insideProcess)
 			if !ok {
 				t.Skip("no namespaces here")
 			}

@@ -17,9 +17,9 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
-// namespaces is the host's end of a sandbox with an init process: process 1 of
+// insideProcess is the host's end of a sandbox with an init process: process 1 of
 // namespaces, or the supervisor of one command under Landlock.
-type namespaces struct {
+type insideProcess struct {
 	backend   Backend
 	cmd       *exec.Cmd
 	conn      *contract.Conn
@@ -50,7 +50,7 @@ type reply struct {
 }
 
 // request sends a request and waits for its answer.
-func (n *namespaces) request(r contract.Request) (reply, error) {
+func (n *insideProcess) request(r contract.Request) (reply, error) {
 	id, answer, err := n.register(nil)
 	if err != nil {
 		return reply{}, err
@@ -60,7 +60,7 @@ func (n *namespaces) request(r contract.Request) (reply, error) {
 }
 
 // register takes a number for a request, and for the command it starts.
-func (n *namespaces) register(c *nsProcess) (uint64, chan reply, error) {
+func (n *insideProcess) register(c *nsProcess) (uint64, chan reply, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.failure != nil {
@@ -76,7 +76,7 @@ func (n *namespaces) register(c *nsProcess) (uint64, chan reply, error) {
 	return n.last, answer, nil
 }
 
-func (n *namespaces) exchange(request contract.Request, answer chan reply, files ...int) (reply, error) {
+func (n *insideProcess) exchange(request contract.Request, answer chan reply, files ...int) (reply, error) {
 	if err := n.conn.Send(request, files...); err != nil {
 		n.mu.Lock()
 		delete(n.waiting, request.ID)
@@ -94,7 +94,7 @@ func (n *namespaces) exchange(request contract.Request, answer chan reply, files
 }
 
 // died returns the reason why there are no more answers.
-func (n *namespaces) died() error {
+func (n *insideProcess) died() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.failure
@@ -102,7 +102,7 @@ func (n *namespaces) died() error {
 
 // receive distributes messages until process 1 is gone, and then lets everybody
 // know which command waits for one.
-func (n *namespaces) receive() {
+func (n *insideProcess) receive() {
 	n.conn.Frugal = true // what comes with an answer spares time, and a sandbox is worth more
 	for {
 		event, files, err := n.conn.Event()
@@ -136,14 +136,14 @@ func (n *namespaces) receive() {
 
 // drop forgets the namespace of a command that has no processes, once: its number may then be that of another
 // command. The caller holds the lock.
-func (n *namespaces) drop(c *nsProcess) {
+func (n *insideProcess) drop(c *nsProcess) {
 	if !c.dropped {
 		c.dropped = true
 		n.execs.Drop(c.mark)
 	}
 }
 
-func (n *namespaces) deliver(event contract.Event, files []int) {
+func (n *insideProcess) deliver(event contract.Event, files []int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c := n.commands[event.ID]
@@ -169,7 +169,7 @@ func (n *namespaces) deliver(event contract.Event, files []int) {
 }
 
 // exited notes the end of a command. The caller holds the lock.
-func (n *namespaces) exited(c *nsProcess, event contract.Event) {
+func (n *insideProcess) exited(c *nsProcess, event contract.Event) {
 	delete(n.commands, event.ID)
 	c.gone = event.Gone
 	if !c.dropped {
@@ -191,7 +191,7 @@ func statusOf(ws syscall.WaitStatus) Status {
 	return Status{ExitCode: ws.ExitStatus()}
 }
 
-func (n *namespaces) spawn(s Spec) (Process, error) {
+func (n *insideProcess) spawn(s Spec) (Process, error) {
 	if s.Execs != nil && n.execs == nil && n.backend == Namespaces {
 		return nil, errors.New("sandbox: a command whose programs are to be judged needs a sandbox with Policy.Execs")
 	}
@@ -225,7 +225,7 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 }
 
 // deny covers what exists of paths now, under all its names.
-func (n *namespaces) deny(paths []string) error {
+func (n *insideProcess) deny(paths []string) error {
 	if err := n.mountOver(contract.Deny, paths); err != nil {
 		return fmt.Errorf("sandbox: hiding %s: %w", strings.Join(paths, ", "), err)
 	}
@@ -233,7 +233,7 @@ func (n *namespaces) deny(paths []string) error {
 }
 
 // hold implements engine.
-func (n *namespaces) hold(paths []string) error {
+func (n *insideProcess) hold(paths []string) error {
 	if err := n.mountOver(contract.Hold, paths); err != nil {
 		return fmt.Errorf("sandbox: keeping commands from writing %s: %w", strings.Join(paths, ", "), err)
 	}
@@ -241,7 +241,7 @@ func (n *namespaces) hold(paths []string) error {
 }
 
 // show implements engine.
-func (n *namespaces) show(d Private, fresh []string) error {
+func (n *insideProcess) show(d Private, fresh []string) error {
 	list := entriesOf(d.Name, fresh)
 	if len(list) == 0 {
 		return nil
@@ -253,13 +253,13 @@ func (n *namespaces) show(d Private, fresh []string) error {
 }
 
 // refresh implements engine.
-func (n *namespaces) refresh() error {
+func (n *insideProcess) refresh() error {
 	_, err := n.request(contract.Request{Kind: contract.Refresh})
 	return err
 }
 
 // mountOver has process 1 mount over what exists of paths now, under all its names.
-func (n *namespaces) mountOver(k contract.Kind, paths []string) error {
+func (n *insideProcess) mountOver(k contract.Kind, paths []string) error {
 	pl := &plan{}
 	for _, w := range n.policy.Writable {
 		t, err := place.Locate(w)
@@ -283,7 +283,7 @@ func (n *namespaces) mountOver(k contract.Kind, paths []string) error {
 }
 
 // cover has process 1 mount over what a plan denies.
-func (n *namespaces) cover(k contract.Kind, pl *plan) error {
+func (n *insideProcess) cover(k contract.Kind, pl *plan) error {
 	if len(pl.Denied) == 0 {
 		return nil
 	}
@@ -298,7 +298,7 @@ func (n *namespaces) cover(k contract.Kind, pl *plan) error {
 
 // close ends process 1, whereupon the kernel kills everything inside, and waits
 // for that.
-func (n *namespaces) close() error {
+func (n *insideProcess) close() error {
 	n.conn.Close()
 	n.cmd.Process.Kill()
 	<-n.dead

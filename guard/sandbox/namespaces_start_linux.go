@@ -20,7 +20,7 @@ import (
 
 // startNamespaces starts process 1 of new namespaces, whose connections k makes, unless
 // it is nil. listener is the proxy's socket inside, nil with an unrestricted network.
-func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Connector) (n *namespaces, listener net.Listener,
+func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Connector) (n *insideProcess, listener net.Listener,
 	err error) {
 	pl, err := resolve(p)
 	if err != nil {
@@ -29,7 +29,7 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Co
 	pl.Judged, pl.Execs = k != nil, p.Execs
 	owners := findOwners(&pl.Plan)
 	pl.Owners = !owners.none()
-	var waiting *namespaces
+	var waiting *insideProcess
 	if o.Ahead && !pl.Network && !pl.Owners {
 		if begun := ahead.Swap(nil); begun != nil {
 			waiting = (*begun)()
@@ -52,7 +52,7 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Co
 		}
 		n.proxyPort = listener.Addr().(*net.TCPAddr).Port
 		if files = files[1:]; n.noTUN == nil {
-			n.tun, files = os.NewFile(uintptr(files[0]), tunName), files[1:]
+			n.tun, files = os.NewFile(uintptr(files[0]), "tun"), files[1:]
 		}
 	}
 	n.judged = len(files) == 2
@@ -67,8 +67,8 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Co
 
 // startInit starts ourselves as the init process of commands, unless n is one that waits for its plan, and waits
 // until it is ready; files is what it sent with that message.
-func startInit(ctx context.Context, n *namespaces, b Backend, pl *contract.Plan, executable string,
-	attr *syscall.SysProcAttr) (_ *namespaces, files []int, err error) {
+func startInit(ctx context.Context, n *insideProcess, b Backend, pl *contract.Plan, executable string,
+	attr *syscall.SysProcAttr) (_ *insideProcess, files []int, err error) {
 	if n == nil {
 		if n, err = newInit(b, executable, attr); err != nil {
 			return nil, nil, err
@@ -94,13 +94,13 @@ func startInit(ctx context.Context, n *namespaces, b Backend, pl *contract.Plan,
 }
 
 // ahead returns a process 1 that waits for its plan. It is nil if there is none.
-var ahead atomic.Pointer[func() *namespaces]
+var ahead atomic.Pointer[func() *insideProcess]
 
 // Prepare starts process 1 of a sandbox with namespaces and a restricted network, for the next start with
 // [Options].Ahead. It ends with this process at the latest. It does not wait; a failure shows when the sandbox is
 // started.
 func (Options) Prepare() {
-	begin := sync.OnceValue(func() *namespaces {
+	begin := sync.OnceValue(func() *insideProcess {
 		n, _ := newInit(Namespaces, "", namespaceAttributes(false, owners{})) // nil: the start tries again
 		return n
 	})
@@ -109,8 +109,8 @@ func (Options) Prepare() {
 }
 
 // newInit starts process 1, which gets a socket, a pipe for the plan, an empty environment and nothing else.
-func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *namespaces, err error) {
-	n = &namespaces{backend: b, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*nsProcess),
+func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *insideProcess, err error) {
+	n = &insideProcess{backend: b, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*nsProcess),
 		dead: make(chan struct{})}
 	complainFD, err := contract.MemoryFile("errors", nil)
 	if err != nil {
@@ -157,7 +157,7 @@ func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *namesp
 }
 
 // tell gives process 1 its plan. One that has ended shows in its first message.
-func (n *namespaces) tell(pl *contract.Plan) {
+func (n *insideProcess) tell(pl *contract.Plan) {
 	_ = pl.Write(n.plan)
 	n.plan.Close()
 }
@@ -221,7 +221,7 @@ func fileListener(fd int) (net.Listener, error) {
 }
 
 // ready waits for the first message.
-func (n *namespaces) ready() ([]int, error) {
+func (n *insideProcess) ready() ([]int, error) {
 	event, files, err := n.conn.Event()
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 
 // nsProcess is a command in a namespace sandbox.
 type nsProcess struct {
-	host    *namespaces
+	host    *insideProcess
 	id      uint64
 	gate    *execgate.Gate    // or nil
 	hosts   *connectgate.Gate // or nil

@@ -9,11 +9,13 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 )
 
 // startFailure says why process 1 did not get ready.
-func (n *namespaces) startFailure(err error) error {
-	if strings.Contains(err.Error(), errChanged.Error()) {
+func (n *insideProcess) startFailure(err error) error {
+	if strings.Contains(err.Error(), contract.ErrChanged.Error()) {
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	if text := n.complaint(); errors.Is(err, io.EOF) && text != "" {
@@ -23,7 +25,7 @@ func (n *namespaces) startFailure(err error) error {
 }
 
 // complaint is the end of what process 1 wrote to its standard error.
-func (n *namespaces) complaint() string {
+func (n *insideProcess) complaint() string {
 	const enough = 2 << 10
 	st, err := n.complain.Stat()
 	if err != nil {
@@ -35,7 +37,7 @@ func (n *namespaces) complaint() string {
 }
 
 // unavailable explains why the backend does not work here.
-func (n *namespaces) unavailable(err error) error {
+func (n *insideProcess) unavailable(err error) error {
 	if n.backend != Namespaces {
 		return &unavailableError{n.backend, err.Error(), ""}
 	}

@@ -27,7 +27,7 @@ func tryAll(c contract.Canary) (a contract.Attempt) {
 }
 
 // try implements engine: the thread that all commands descend from tries.
-func (n *namespaces) try(c contract.Canary) (contract.Attempt, error) {
+func (n *insideProcess) try(c contract.Canary) (contract.Attempt, error) {
 	r, err := n.request(contract.Request{Kind: contract.Try, Canary: c})
 	if err != nil {
 		return contract.Attempt{}, fmt.Errorf("the trial failed: %w", err)

@@ -13,7 +13,7 @@ import (
 
 // Terminal makes a terminal for one command. The caller closes it.
 func (s *Sandbox) Terminal() (t *Terminal, err error) {
-	n, ok := s.engine.(*namespaces)
+	n, ok := s.engine.(*insideProcess)
 	if !ok || n.backend != Namespaces {
 		return nil, fmt.Errorf("sandbox: %s has no terminals", s.report.Backend)
 	}

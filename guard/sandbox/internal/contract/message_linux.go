@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"errors"
 	"syscall"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
@@ -28,6 +29,12 @@ const (
 	TerminalFD   = 3 // the terminal
 	JobControlFD = 4 // the socket to the host's end of the terminal, see [Suspended]
 )
+
+// Devices are the nodes that a command finds in /dev.
+var Devices = [...]string{"null", "zero", "full", "random", "urandom", "tty"}
+
+// ErrChanged says that an object is not the one that the host judged.
+var ErrChanged = errors.New("was replaced while the sandbox was being set up; try again")
 
 // A Kind is the kind of a message, and its first byte.
 type Kind byte

@@ -1,4 +1,4 @@
-package sandbox
+package namespaces
 
 import (
 	"errors"
@@ -44,7 +44,7 @@ func overlaidOf(pl *contract.Plan) (list []overlaid) {
 // overlays makes the overlays of a plan. Where the system has none, temporary directories are empty ones, and the
 // others stay read-only, for the reason in v.noOverlay. The file system of the changes ends with the last of them: it
 // is attached nowhere.
-func (v *view) overlays() (list []attachment, err error) {
+func (v *View) overlays() (list []attachment, err error) {
 	changes, err := newFileSystem("tmpfs", map[string]string{
 		"mode": "0700", "size": strconv.FormatInt(v.plan.Overlay, 10), "nr_inodes": strconv.Itoa(overlayFiles),
 	}, attrOpen)
@@ -62,11 +62,11 @@ func (v *view) overlays() (list []attachment, err error) {
 		}
 		fd, failed := o.open(at)
 		if failed != nil {
-			if errors.Is(failed, errChanged) {
+			if errors.Is(failed, contract.ErrChanged) {
 				err = failed
 				break
 			}
-			v.noOverlay = failed
+			v.NoOverlay = failed
 			if !slices.Contains(v.plan.Temporary, o.Path) {
 				continue
 			}
@@ -144,7 +144,7 @@ func (o overlaid) openEmpty(at string) (int, error) {
 
 // refresh makes the kernel forget what overlays have shown, so that commands see what other programs have changed
 // since.
-func (v *view) refresh() error {
+func (v *View) refresh() error {
 	for _, fd := range v.refreshed {
 		fs, err := unix.Fspick(fd, "", unix.FSPICK_CLOEXEC|unix.FSPICK_EMPTY_PATH)
 		if err == nil {

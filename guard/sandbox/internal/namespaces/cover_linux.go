@@ -1,4 +1,4 @@
-package sandbox
+package namespaces
 
 import (
 	"errors"
@@ -7,12 +7,26 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
+// Change does what a request to Deny, Hold, Show or Refresh asks for.
+func (v *View) Change(r contract.Request) error {
+	switch r.Kind {
+	case contract.Deny:
+		return v.over(r.Objects, r.Pins, v.denyOne)
+	case contract.Hold:
+		return v.over(r.Objects, r.Pins, v.holdOne)
+	case contract.Show:
+		return v.over(r.Objects, r.Pins, v.showOne)
+	}
+	return v.refresh()
+}
+
 // over mounts over more targets while commands may be running. pins are directories
 // above them, and need no pin once they are gone.
-func (v *view) over(targets []place.Object, pins []string, mount func(place.Object) error) error {
+func (v *View) over(targets []place.Object, pins []string, mount func(place.Object) error) error {
 	errs := []error{v.refresh()}
 	for _, dir := range pins {
 		if err := v.pin(dir); err != nil && !gone(err) {
@@ -48,7 +62,7 @@ func openTarget(t place.Object) (int, error) {
 
 // sameObject is [sameObject], but for overlays, in which files have other numbers. A file that commands have put there
 // instead is of their own.
-func (v *view) sameObject(fd int, t place.Object) error {
+func (v *View) sameObject(fd int, t place.Object) error {
 	if v.plan.Overlay > 0 || place.WithinAny(t.Path, v.plan.Cached()) {
 		return nil
 	}
@@ -56,7 +70,7 @@ func (v *view) sameObject(fd int, t place.Object) error {
 }
 
 // denyOne covers t, unless it is covered or gone already.
-func (v *view) denyOne(t place.Object) error {
+func (v *View) denyOne(t place.Object) error {
 	at, err := openTarget(t)
 	if at < 0 {
 		return err
@@ -84,7 +98,7 @@ func (v *view) denyOne(t place.Object) error {
 }
 
 // holdOne makes t read-only, unless it is so or gone already.
-func (v *view) holdOne(t place.Object) error {
+func (v *View) holdOne(t place.Object) error {
 	at, err := openTarget(t)
 	if at < 0 {
 		return err
@@ -112,7 +126,7 @@ func (v *view) holdOne(t place.Object) error {
 }
 
 // showOne mounts an entry of the host in a private directory, over its mount point.
-func (v *view) showOne(t place.Object) error {
+func (v *View) showOne(t place.Object) error {
 	host, ok := v.hosts[filepath.Dir(t.Path)]
 	if !ok {
 		return nil // the directory is hidden

@@ -1,4 +1,4 @@
-package sandbox
+package namespaces
 
 import (
 	"errors"
@@ -187,7 +187,7 @@ func (m *mask) is(dev uint64) bool { return slices.Contains(m.devs, dev) }
 
 // verify checks the finished view as a command sees it: every path that must be hidden is, and
 // every path that must be read-only.
-func (v *view) verify() error {
+func (v *View) verify() error {
 	for _, t := range v.plan.Denied {
 		if err := v.verifyHidden(t); err != nil {
 			return err
@@ -216,7 +216,7 @@ func (v *view) verify() error {
 	return nil
 }
 
-func (v *view) verifyHidden(t place.Object) error {
+func (v *View) verifyHidden(t place.Object) error {
 	hidden, err := v.mask.hides(t.Path)
 	if err != nil {
 		return err

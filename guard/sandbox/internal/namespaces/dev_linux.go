@@ -1,4 +1,4 @@
-package sandbox
+package namespaces
 
 import (
 	"errors"
@@ -7,12 +7,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
-
-// devices are the nodes a command finds in /dev; everything else there (disks,
-// memory, kvm) is absent.
-var devices = [...]string{"null", "zero", "full", "random", "urandom", "tty"}
 
 // devLinks are the symbolic links programs expect in /dev.
 var devLinks = [...][2]string{
@@ -25,7 +22,7 @@ var devLinks = [...][2]string{
 // memory.
 const sharedMemory = "512m"
 
-// mountDev mounts a /dev with harmless devices, terminals and shared memory of
+// mountDev mounts a /dev without disks, memory or kvm, but with harmless devices, terminals and shared memory of
 // the sandbox's own.
 func mountDev(nodes []attachment) error {
 	dev, err := newFileSystem("tmpfs", map[string]string{"mode": "0755", "size": "64k"},
@@ -89,7 +86,7 @@ func populateDev(dev int, nodes []attachment) error {
 // new ones, and nodes on other mounts are dead (nodev).
 func copyDevices() ([]attachment, error) {
 	var list []attachment
-	for _, name := range devices {
+	for _, name := range contract.Devices {
 		path := "/dev/" + name
 		fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 		if errors.Is(err, unix.ENOENT) {

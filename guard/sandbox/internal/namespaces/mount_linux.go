@@ -1,4 +1,4 @@
-package sandbox
+package namespaces
 
 import (
 	"errors"
@@ -19,15 +19,15 @@ const (
 	attrOpen = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 )
 
-// view is the file system as commands see it, while process 1 builds it and
+// A View is the file system as commands see it, while process 1 builds it and
 // later.
-type view struct {
+type View struct {
 	plan        *contract.Plan
 	mask        *mask
 	overmounted map[string]int // writable path → descriptor of the read-only directory under it
 	hosts       map[string]int // name of a private directory → descriptor of the host's
 	refreshed   []int          // descriptors of overlays
-	noOverlay   error          // why a directory has none
+	NoOverlay   error          // why a directory has none
 }
 
 // attachment is a detached copy of a mount, to be put at target.
@@ -36,10 +36,10 @@ type attachment struct {
 	fd int
 }
 
-// build makes the file system of process 1 what the plan says. It must run on a
+// Build makes the file system of process 1 what the plan says. It must run on a
 // thread with CAP_SYS_ADMIN in the sandbox's user namespace, before any command.
-func build(pl *contract.Plan) (*view, error) {
-	v := &view{plan: pl, overmounted: make(map[string]int), hosts: make(map[string]int)}
+func Build(pl *contract.Plan) (*View, error) {
+	v := &View{plan: pl, overmounted: make(map[string]int), hosts: make(map[string]int)}
 	// Later mounts of the host must not appear here, writable and without masks.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("detaching the mounts from the host's: %w", err)
@@ -81,7 +81,7 @@ func build(pl *contract.Plan) (*view, error) {
 
 // copies opens detached copies of everything that is mounted at its own place
 // with other rights than the read-only root, and of the masks.
-func (v *view) copies() ([]attachment, error) {
+func (v *View) copies() ([]attachment, error) {
 	list, err := v.privates()
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (v *view) copies() ([]attachment, error) {
 	}
 	files := v.plan.Files
 	if v.plan.Named {
-		files = append(slices.Clip(files), nameContents()...)
+		files = append(slices.Clip(files), NameContents()...)
 	}
 	replaced, err := fileCopies(files)
 	if err != nil {
@@ -140,7 +140,7 @@ func (v *view) copies() ([]attachment, error) {
 }
 
 // privates opens copies of the private directories, and of what is seen of the host in them.
-func (v *view) privates() ([]attachment, error) {
+func (v *View) privates() ([]attachment, error) {
 	var list []attachment
 	for _, p := range v.plan.Private {
 		if v.plan.Overlay == 0 {
@@ -170,7 +170,7 @@ func (v *view) privates() ([]attachment, error) {
 
 // attachAll mounts the copies in their places, and then the masks of denied paths
 // over them, so that the masks always have precedence.
-func (v *view) attachAll(copies []attachment) error {
+func (v *View) attachAll(copies []attachment) error {
 	for _, a := range copies {
 		if err := attach(a); err != nil {
 			return err
@@ -229,9 +229,6 @@ func copyMount(path string, attr uint64) (int, error) {
 	return fd, nil
 }
 
-// errChanged says that an object is not the one the host judged.
-var errChanged = errors.New("was replaced while the sandbox was being set up; try again")
-
 // sameObject reports an error if fd is not what the host resolved.
 func sameObject(fd int, t place.Object) error {
 	var st unix.Stat_t
@@ -239,7 +236,7 @@ func sameObject(fd int, t place.Object) error {
 		return fmt.Errorf("%s: %w", t.Path, err)
 	}
 	if (place.Inode{Dev: st.Dev, Ino: st.Ino}) != t.Inode {
-		return fmt.Errorf("%s %w", t.Path, errChanged)
+		return fmt.Errorf("%s %w", t.Path, contract.ErrChanged)
 	}
 	return nil
 }
@@ -249,7 +246,7 @@ func sameObject(fd int, t place.Object) error {
 // anywhere in the namespace can be neither renamed nor removed (EBUSY), and a
 // mount point that no name leads to does not split the writable tree, in which
 // files are renamed from directory to directory.
-func (v *view) overmount() error {
+func (v *View) overmount() error {
 	for _, w := range v.plan.Writable {
 		fd, err := place.OpenPath(w.Path)
 		if err != nil {
@@ -273,7 +270,7 @@ func (v *view) overmount() error {
 }
 
 // pin makes dir, a directory or a link inside a writable path, a mount point under that path.
-func (v *view) pin(dir string) error {
+func (v *View) pin(dir string) error {
 	for root, fd := range v.overmounted {
 		if !place.Below(dir, root) {
 			continue
