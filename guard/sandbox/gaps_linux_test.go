@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
 	"github.com/toolhost/toolhost/integration/testenv"
 )
 
@@ -171,7 +171,7 @@ func TestFallBack(t *testing.T) {
 	r := runIn(t, s, f.ws, f.env, os.Args[0], probeArg)
 	t.Log(r.output)
 	want := "backend: " + string(backendLandlock) + "\n"
-	if kernel.LandlockVersion() < kernel.Minimum {
+	if landlock.Version() < landlock.Minimum {
 		want = "backend: \n"
 	}
 	for _, want := range []string{want, "namespaces: "} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/namespaces"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
@@ -177,7 +178,7 @@ func (g *initProcess) setUp() ([]int, error) {
 		return nil, err
 	}
 	g.cached = pl.Cached()
-	rules, err := writeRuleset(pl)
+	rules, err := landlock.Writes(pl)
 	if err != nil {
 		return nil, err
 	}

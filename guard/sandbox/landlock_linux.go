@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -16,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
@@ -32,8 +30,8 @@ type landlocked struct {
 }
 
 func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Report, error) {
-	version := kernel.LandlockVersion()
-	if version < kernel.Minimum {
+	version := landlock.Version()
+	if version < landlock.Minimum {
 		return nil, Report{}, &unavailableError{backendLandlock, "this kernel has no Landlock",
 			"Linux 5.19 or later has it, if it is among the modules of the kernel parameter lsm="}
 	}
@@ -67,7 +65,7 @@ func landlockReport(version int, pl *contract.Plan) Report {
 		r.Enforces.Denies = false
 		r.Why = append(r.Why, "landlock: denied files inside the workspace can be read.")
 	}
-	if version < kernel.Scopes {
+	if version < landlock.Scopes {
 		r.Enforces.Processes = false
 		r.Why = append(r.Why, "landlock: a command can escape its supervisor by killing it; Linux 6.12 or later prevents that.")
 	}
@@ -207,8 +205,7 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("taking in orphans: %w", err)
 	}
-	version := kernel.LandlockVersion()
-	rules, err := accessRuleset(version, pl)
+	rules, err := landlock.Access(pl, true)
 	if err != nil {
 		return nil, err
 	}
@@ -238,92 +235,4 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 		return nil, err
 	}
 	return appendListener(nil, listener, pl)
-}
-
-// accessRuleset allows reading everything that is not hidden, and changes in
-// the writable paths. The names of hidden files stay visible.
-func accessRuleset(version int, pl *contract.Plan) (*kernel.Ruleset, error) {
-	scope := uint64(unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
-	r, err := kernel.NewRuleset(version, kernel.Read|kernel.Write, scope)
-	if err != nil {
-		return nil, err
-	}
-	if err := openUp(r, pl); err != nil {
-		r.Close()
-		return nil, err
-	}
-	return r, nil
-}
-
-// openUp allows what a plan leaves open.
-func openUp(r *kernel.Ruleset, pl *contract.Plan) error {
-	if err := r.Allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
-		return err
-	}
-	for _, path := range readable(pl) {
-		if err := r.Allow(path, kernel.Read); err != nil {
-			return err
-		}
-	}
-	// No device nodes: root's would be the disks.
-	const device = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
-	open := r.Handled &^ (device | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX)
-	for _, t := range pl.Writable {
-		if err := r.Allow(t.Path, open); err != nil {
-			return err
-		}
-	}
-	for _, t := range pl.Shown {
-		if err := r.Allow(t.Path, kernel.Read); err != nil {
-			return err
-		}
-	}
-	const use = kernel.Read | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	for _, name := range contract.Devices { // no terminals: commands could read what is typed
-		if err := r.Allow("/dev/"+name, use); err != nil {
-			return err
-		}
-	}
-	for _, path := range pl.Sockets {
-		if err := r.Allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readable lists what may be read: all entries of the directories above hidden paths, except these
-// paths. /dev is hidden too, except a few devices. Paths inside a
-// writable path cannot be hidden.
-func readable(pl *contract.Plan) []string {
-	hidden := map[string]bool{"/dev": true}
-	onTheWay := map[string]bool{"/": true}
-	for _, t := range slices.Concat(pl.Denied, pl.Masked) {
-		if slices.ContainsFunc(pl.Writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) }) {
-			continue
-		}
-		hidden[t.Path] = true
-		for dir := filepath.Dir(t.Path); dir != "/"; dir = filepath.Dir(dir) {
-			onTheWay[dir] = true
-		}
-	}
-	var list []string
-	var visit func(dir string)
-	visit = func(dir string) {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return // what we cannot read stays closed
-		}
-		for _, e := range entries {
-			switch path := filepath.Join(dir, e.Name()); {
-			case hidden[path], e.Type()&fs.ModeSymlink != 0:
-			case onTheWay[path]:
-				visit(path)
-			default:
-				list = append(list, path)
-			}
-		}
-	}
-	visit("/")
-	return list
 }

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
 )
 
 // From inside, an allowed host is reached and a refused one is named.
@@ -308,7 +308,7 @@ func TestUnrestricted(t *testing.T) {
 		t.Errorf("reached a socket: %s", r.output)
 	}
 	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "@$ABSTRACT"`); strings.Contains(r.output,
-		breach) && kernel.LandlockVersion() >= kernel.Scopes {
+		breach) && landlock.Version() >= landlock.Scopes {
 		t.Errorf("reached an abstract socket: %s", r.output)
 	}
 	if s.Report().Enforces.Network {

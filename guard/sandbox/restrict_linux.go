@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
 )
 
 // Bits of capabilities(7), absent from the library.
@@ -25,7 +26,7 @@ const (
 // restrictCommands takes from the calling thread what commands shall not have, and
 // returns what confine does. It keeps one capability, which an exec takes away: the right
 // to make the UTS namespace by which the processes of a command are known.
-func restrictCommands(rules *kernel.Ruleset, pl *contract.Plan) (listener int, err error) {
+func restrictCommands(rules *landlock.Ruleset, pl *contract.Plan) (listener int, err error) {
 	var powers uint32
 	if pl.Owners {
 		powers = contract.OwnerPowers
@@ -83,7 +84,7 @@ func dropPowers(kept uint32) error {
 // system call filter, whose listener it returns, or -1. Where nothing would judge what
 // path a Unix socket connects to, there are none but pairs. Where nothing would judge the
 // programs that the filter is to have judged, that is an error.
-func confine(rules *kernel.Ruleset, filter kernel.FilterRules) (listener int, err error) {
+func confine(rules *landlock.Ruleset, filter kernel.FilterRules) (listener int, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, fmt.Errorf("refusing new privileges: %w", err)
 	}
@@ -100,7 +101,7 @@ func confine(rules *kernel.Ruleset, filter kernel.FilterRules) (listener int, er
 		}
 		filter.Judged, filter.Modes = nil, false
 	}
-	if rules == nil || kernel.LandlockVersion() < kernel.UnixSockets {
+	if rules == nil || landlock.Version() < landlock.UnixSockets {
 		filter.Families = slices.DeleteFunc(slices.Clone(filter.Families),
 			func(f uint32) bool { return f == unix.AF_UNIX })
 	}
@@ -122,55 +123,4 @@ func keepOnly(set, inherited uint32) error {
 		return fmt.Errorf("dropping capabilities: %w", err)
 	}
 	return nil
-}
-
-// writeRuleset allows changes in the writable paths and to devices only. It
-// repeats what the mounts say by a second, independent mechanism; without
-// Landlock it is nil.
-func writeRuleset(pl *contract.Plan) (*kernel.Ruleset, error) {
-	version := kernel.LandlockVersion()
-	if version < kernel.Minimum {
-		return nil, nil
-	}
-	var scope uint64
-	if pl.Network { // else abstract sockets are the network namespace's own
-		scope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
-	}
-	r, err := kernel.NewRuleset(version, kernel.Write, scope)
-	if err != nil {
-		return nil, err
-	}
-	files := r.Handled &^ unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
-	for _, t := range pl.Writable {
-		if err := r.Allow(t.Path, files); err != nil {
-			r.Close()
-			return nil, err
-		}
-	}
-	own := pl.Cached()
-	for _, p := range pl.Private {
-		own = append(own, p.Name)
-	}
-	for _, path := range own {
-		if err := r.Allow(path, files); err != nil {
-			r.Close()
-			return nil, err
-		}
-	}
-	for path, rights := range map[string]uint64{
-		"/dev":     unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE,
-		"/dev/shm": files,
-	} {
-		if err := r.Allow(path, rights); err != nil {
-			r.Close()
-			return nil, err
-		}
-	}
-	for _, path := range pl.Sockets {
-		if err := r.Allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
-			r.Close()
-			return nil, err
-		}
-	}
-	return r, nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
 )
 
 // StartRestricted starts a process of the host that reads no more than p lets commands read, and writes only what is
@@ -15,22 +15,18 @@ import (
 // them nowhere else. It is no sandbox: the process keeps the host's network and its other rights. Where the kernel
 // has no Landlock of Linux 5.19, the process is started without restrictions.
 func (p Policy) StartRestricted(cmd *exec.Cmd) error {
-	version := kernel.LandlockVersion()
-	if version < kernel.Minimum {
+	if landlock.Version() < landlock.Minimum {
 		return cmd.Start()
 	}
 	pl, err := resolve(p)
 	if err != nil {
 		return err
 	}
-	rules, err := kernel.NewRuleset(version, kernel.Read|kernel.Write, 0)
+	rules, err := landlock.Access(&pl.Plan, false)
 	if err != nil {
 		return err
 	}
 	defer rules.Close()
-	if err := openUp(rules, &pl.Plan); err != nil {
-		return err
-	}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // for ever: the restricted thread ends with the goroutine

@@ -1,4 +1,4 @@
-package kernel
+package landlock
 
 import (
 	"errors"
@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// Write are the rights to change something, of the second version
+	// writeRights are the rights to change something, of the second version
 	// of Landlock (Linux 5.19): the first cannot rename between directories.
-	Write = unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+	writeRights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
-	// Read are the rights to look at something.
-	Read = unix.LANDLOCK_ACCESS_FS_EXECUTE |
+	// readRights are the rights to look at something.
+	readRights = unix.LANDLOCK_ACCESS_FS_EXECUTE |
 		unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	// file are the rights that make sense for a single file.
 	file = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE |
@@ -36,11 +36,11 @@ const (
 // A Ruleset holds the rights that a thread and its children will be limited to.
 type Ruleset struct {
 	fd      int
-	Handled uint64 // the rights that are taken unless they are allowed
+	handled uint64 // the rights that are taken unless they are allowed
 }
 
-// LandlockVersion returns the kernel's version of Landlock, 0 if there is none.
-func LandlockVersion() int {
+// Version returns the kernel's version of Landlock, 0 if there is none.
+func Version() int {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		return 0
@@ -48,10 +48,10 @@ func LandlockVersion() int {
 	return int(v)
 }
 
-// NewRuleset handles the given rights, as far as version knows them. Sockets in
+// newRuleset handles the given rights, as far as version knows them. Sockets in
 // the file system, where version can tell them apart, are then limited to those
 // created inside the domain, and those allowed.
-func NewRuleset(version int, rights, scope uint64) (*Ruleset, error) {
+func newRuleset(version int, rights, scope uint64) (*Ruleset, error) {
 	if version >= truncate && rights&unix.LANDLOCK_ACCESS_FS_WRITE_FILE != 0 {
 		rights |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}
@@ -67,11 +67,11 @@ func NewRuleset(version int, rights, scope uint64) (*Ruleset, error) {
 	if errno != 0 {
 		return nil, fmt.Errorf("creating a Landlock ruleset: %w", errno)
 	}
-	return &Ruleset{fd: int(fd), Handled: rights}, nil
+	return &Ruleset{fd: int(fd), handled: rights}, nil
 }
 
-// Allow grants rights at and below path. What does not exist needs no rule.
-func (r *Ruleset) Allow(path string, rights uint64) error {
+// allow grants rights at and below path. What does not exist needs no rule.
+func (r *Ruleset) allow(path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
 		return nil
@@ -87,7 +87,7 @@ func (r *Ruleset) Allow(path string, rights uint64) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= file
 	}
-	attr := unix.LandlockPathBeneathAttr{Allowed_access: rights & r.Handled, Parent_fd: int32(fd)}
+	attr := unix.LandlockPathBeneathAttr{Allowed_access: rights & r.handled, Parent_fd: int32(fd)}
 	if attr.Allowed_access == 0 {
 		return nil
 	}

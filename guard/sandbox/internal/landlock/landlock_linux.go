@@ -1,0 +1,155 @@
+package landlock
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
+)
+
+// Access allows reading everything that is not hidden, and changes in the writable paths. The names of hidden
+// files stay visible. With scoped, processes outside are not reached by signals and abstract sockets.
+func Access(pl *contract.Plan, scoped bool) (*Ruleset, error) {
+	var scope uint64
+	if scoped {
+		scope = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	r, err := newRuleset(Version(), readRights|writeRights, scope)
+	if err != nil {
+		return nil, err
+	}
+	if err := openUp(r, pl); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// openUp allows what a plan leaves open.
+func openUp(r *Ruleset, pl *contract.Plan) error {
+	if err := r.allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
+		return err
+	}
+	for _, path := range readable(pl) {
+		if err := r.allow(path, readRights); err != nil {
+			return err
+		}
+	}
+	// No device nodes: root's would be the disks.
+	const device = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+	open := r.handled &^ (device | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX)
+	for _, t := range pl.Writable {
+		if err := r.allow(t.Path, open); err != nil {
+			return err
+		}
+	}
+	for _, t := range pl.Shown {
+		if err := r.allow(t.Path, readRights); err != nil {
+			return err
+		}
+	}
+	const use = readRights | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	for _, name := range contract.Devices { // no terminals: commands could read what is typed
+		if err := r.allow("/dev/"+name, use); err != nil {
+			return err
+		}
+	}
+	for _, path := range pl.Sockets {
+		if err := r.allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readable lists what may be read: all entries of the directories above hidden paths, except these
+// paths. /dev is hidden too, except a few devices. Paths inside a
+// writable path cannot be hidden.
+func readable(pl *contract.Plan) []string {
+	hidden := map[string]bool{"/dev": true}
+	onTheWay := map[string]bool{"/": true}
+	for _, t := range slices.Concat(pl.Denied, pl.Masked) {
+		if slices.ContainsFunc(pl.Writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) }) {
+			continue
+		}
+		hidden[t.Path] = true
+		for dir := filepath.Dir(t.Path); dir != "/"; dir = filepath.Dir(dir) {
+			onTheWay[dir] = true
+		}
+	}
+	var list []string
+	var visit func(dir string)
+	visit = func(dir string) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return // what we cannot read stays closed
+		}
+		for _, e := range entries {
+			switch path := filepath.Join(dir, e.Name()); {
+			case hidden[path], e.Type()&fs.ModeSymlink != 0:
+			case onTheWay[path]:
+				visit(path)
+			default:
+				list = append(list, path)
+			}
+		}
+	}
+	visit("/")
+	return list
+}
+
+// Writes allows changes in the writable paths and to devices only. It
+// repeats what the mounts say by a second, independent mechanism; without
+// Landlock it is nil.
+func Writes(pl *contract.Plan) (*Ruleset, error) {
+	version := Version()
+	if version < Minimum {
+		return nil, nil
+	}
+	var scope uint64
+	if pl.Network { // else abstract sockets are the network namespace's own
+		scope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	r, err := newRuleset(version, writeRights, scope)
+	if err != nil {
+		return nil, err
+	}
+	files := r.handled &^ unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	for _, t := range pl.Writable {
+		if err := r.allow(t.Path, files); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	own := pl.Cached()
+	for _, p := range pl.Private {
+		own = append(own, p.Name)
+	}
+	for _, path := range own {
+		if err := r.allow(path, files); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	for path, rights := range map[string]uint64{
+		"/dev":     unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE,
+		"/dev/shm": files,
+	} {
+		if err := r.allow(path, rights); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	for _, path := range pl.Sockets {
+		if err := r.allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	return r, nil
+}
