@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/checkpoint"
-	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/journal"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 	"github.com/toolhost/toolhost/guard"
 )
@@ -66,7 +66,7 @@ func (t *tracker) close() error {
 	return errors.Join(t.Close(), os.RemoveAll(t.room))
 }
 
-func openCheckpoints(store *history.Store, wait time.Duration) *checkpoints {
+func openCheckpoints(store *journal.Journal, wait time.Duration) *checkpoints {
 	return &checkpoints{room: store.Room, wait: wait, trackers: map[trackerKey]*tracker{},
 		used: map[string]*atomic.Int64{}}
 }
@@ -198,7 +198,7 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string, la
 	m := &commandMark{env: env, command: command, lasting: lasting, begun: time.Now(), ended: func() {}}
 	m.end = sync.OnceValue(m.finish)
 	roots := outermost(env.Policy.Roots())
-	r := history.Running{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Command: command, Roots: roots,
+	r := journal.Running{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Command: command, Roots: roots,
 		Begun: m.begun, Lasting: lasting, Open: b.history.OpenEntries()}
 	m.open = r.Open
 	if b.history.Keeps() && env.Shell.KeepChanges {
@@ -209,11 +209,11 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string, la
 		m.beginRoots(ctx, roots)
 		for _, root := range m.roots {
 			if begun, ok := root.mark.Saved(); ok {
-				r.Bases = append(r.Bases, history.Base{Root: root.root, Room: filepath.Base(root.tracker.room), Begun: begun})
+				r.Bases = append(r.Bases, journal.Base{Root: root.root, Room: filepath.Base(root.tracker.room), Begun: begun})
 			}
 		}
 	}
-	id, ended, err := history.Announce(b.history, r)
+	id, ended, err := journal.Announce(b.history, r)
 	if err != nil {
 		b.log.Warn("cannot record that a command runs: a rewind will not wait for it", "error", err)
 		return m
@@ -246,20 +246,20 @@ func (m *commandMark) beginRoots(ctx context.Context, roots []string) {
 }
 
 // settleKilled settles the entries of commands in the roots whose host was killed, and returns those commands.
-func (b *Runtime) settleKilled(policy *guard.Policy) []history.Running {
+func (b *Runtime) settleKilled(policy *guard.Policy) []journal.Running {
 	if !b.history.Keeps() {
 		return nil
 	}
 	b.settling.Lock()
 	defer b.settling.Unlock()
 	roots := outermost(policy.Roots())
-	mine := func(r history.Running) bool {
-		return !slices.ContainsFunc(r.Bases, func(base history.Base) bool {
+	mine := func(r journal.Running) bool {
+		return !slices.ContainsFunc(r.Bases, func(base journal.Base) bool {
 			_, err := os.Lstat(base.Root)
 			return err == nil && !slices.ContainsFunc(roots, func(root string) bool { return isBelow(base.Root, root) })
 		})
 	}
-	killed, err := history.Settle(b.history, mine, func(r history.Running, room func(string) string) (history.Change, []history.PathChange, func(), error) {
+	killed, err := journal.Settle(b.history, mine, func(r journal.Running, room func(string) string) (journal.Change, []journal.PathChange, func(), error) {
 		var reports rootReports
 		for _, base := range r.Bases {
 			report, err := checkpoint.Settle(checkpoint.Config{Root: base.Root, Dir: room(base.Room),
@@ -270,11 +270,11 @@ func (b *Runtime) settleKilled(policy *guard.Policy) []history.Running {
 			}
 			if err != nil {
 				reports.close()
-				return history.Change{}, nil, nil, err
+				return journal.Change{}, nil, nil, err
 			}
 			reports = append(reports, rootReport{base.Root, report})
 		}
-		c := history.Change{Call: reports.call()}
+		c := journal.Change{Call: reports.call()}
 		c.Notes = append(c.Notes, "The host was killed while it ran.")
 		return c, reports.changes(), reports.close, nil
 	})
@@ -299,7 +299,7 @@ func (all rootReports) close() {
 }
 
 // call returns what the history records of all changes together.
-func (all rootReports) call() (c history.Call) {
+func (all rootReports) call() (c journal.Call) {
 	for _, r := range all {
 		c.Ignored += r.Ignored
 		c.Notes = append(c.Notes, r.Notes...)
@@ -309,7 +309,7 @@ func (all rootReports) call() (c history.Call) {
 }
 
 // changes returns the changes as the history records them.
-func (all rootReports) changes() (changes []history.PathChange) {
+func (all rootReports) changes() (changes []journal.PathChange) {
 	for _, r := range all {
 		for _, c := range r.Changes {
 			changes = append(changes, pathChange(r.root, r.Report, c))
@@ -364,7 +364,7 @@ func (m *commandMark) finish() (all commandChanges) {
 		defer m.env.Runtime.checkpoints.release(r.tracker)
 	}
 	defer reports.close()
-	c := history.Change{ID: m.id, Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun,
+	c := journal.Change{ID: m.id, Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun,
 		Call: reports.call()}
 	all.notes, all.ignored = slices.Concat(m.notes, c.Notes), c.Ignored
 	c.Command, c.Notes, c.Lasting, c.Open = m.command, all.notes, m.lasting, m.open

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/builtin/internal/checkpoint"
-	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/journal"
 	"github.com/toolhost/toolhost/guard"
 )
 
@@ -24,12 +24,12 @@ type commandChanges struct {
 }
 
 // pathChange is a change as the history records it.
-func pathChange(root string, report *checkpoint.Report, c checkpoint.Change) history.PathChange {
+func pathChange(root string, report *checkpoint.Report, c checkpoint.Change) journal.PathChange {
 	var links []string
 	for _, name := range c.Links {
 		links = append(links, filepath.Join(root, name))
 	}
-	p := history.PathChange{
+	p := journal.PathChange{
 		Links: links, Path: filepath.Join(root, c.Path), Before: node(c.Before), After: node(c.After), Lost: c.Why,
 		Content: func() ([]byte, error) { return report.Content(c) },
 	}
@@ -39,20 +39,20 @@ func pathChange(root string, report *checkpoint.Report, c checkpoint.Change) his
 	return p
 }
 
-func node(s checkpoint.State) history.Node {
-	n := history.Node{Mode: s.Mode, Stamp: s.Stamp}
+func node(s checkpoint.State) journal.Node {
+	n := journal.Node{Mode: s.Mode, Stamp: s.Stamp}
 	switch s.Kind {
 	case checkpoint.Absent:
-		return history.Node{}
+		return journal.Node{}
 	case checkpoint.File:
 		if n.Mode == 0 {
-			n.Mode = history.NoMode
+			n.Mode = journal.NoMode
 		}
 		if s.Sum != (checkpoint.Sum{}) {
-			n.Blob = history.BlobOfHash(s.Sum, s.Size)
+			n.Blob = journal.BlobOfHash(s.Sum, s.Size)
 		}
 	case checkpoint.Link:
-		n.Mode, n.Blob = os.ModeSymlink, history.BlobOf([]byte(s.Link))
+		n.Mode, n.Blob = os.ModeSymlink, journal.BlobOf([]byte(s.Link))
 	case checkpoint.Dir:
 		n.Mode |= os.ModeDir
 	default:

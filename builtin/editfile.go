@@ -13,7 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/document"
-	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/journal"
 	"github.com/toolhost/toolhost/builtin/internal/memory"
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
@@ -35,7 +35,7 @@ type target struct {
 	missing   bool
 	info      fs.FileInfo // nil when missing
 	content   []byte
-	known     history.Blob // of content; zero if it was not hashed
+	known     journal.Blob // of content; zero if it was not hashed
 	charset   string       // of content, if it is text
 	release   func()       // releases the reserved memory; nil if none is reserved
 	// elsewhere means that the file has changed outside of the pages that this scope has read.
@@ -142,7 +142,7 @@ func (t *target) freshness(env *Env, excerpts bool) (readstate.Status, error) {
 		return standing, t.unread()
 	case standing.State == readstate.Current:
 		if standing.Hashed {
-			t.known = history.BlobOfHash(standing.Hash, int64(len(t.content)))
+			t.known = journal.BlobOfHash(standing.Hash, int64(len(t.content)))
 		}
 		return standing, nil
 	}
@@ -165,7 +165,7 @@ func (t *target) drift(env *Env, old []byte) error {
 	if diff == "" {
 		diff = "(only the encoding or the byte-order mark changed)\n"
 	}
-	t.recordRead(env, history.Blob{}, t.content)
+	t.recordRead(env, journal.Blob{}, t.content)
 	return errors.New(head + " What changed:\n\n" + diff +
 		"\nThis is the whole change and counts as read: repeat the call if it is still right.")
 }
@@ -218,7 +218,7 @@ func (t *target) retryUTF8(err error) *text.Text {
 }
 
 // recordRead records content as last read or written by this scope. b is its blob, or zero if it is not known.
-func (t *target) recordRead(env *Env, b history.Blob, content ...[]byte) {
+func (t *target) recordRead(env *Env, b journal.Blob, content ...[]byte) {
 	info, err := t.dir.Lstat(t.base)
 	if err != nil || !info.Mode().IsRegular() {
 		env.ReadState.Forget(t.path.Real())
@@ -273,7 +273,7 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 // journal starts an entry in the history. The note says why the change cannot be undone. Files in the private
 // directories of the caller's sandbox are not recorded: the history outlives them, and their names mean other files
 // outside of it.
-func (t *target) journal(env *Env, before []byte, content [][]byte) (entry *history.Entry, note string) {
+func (t *target) journal(env *Env, before []byte, content [][]byte) (entry *journal.Entry, note string) {
 	switch {
 	case env.undo != nil:
 		return nil, ""

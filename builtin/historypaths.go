@@ -11,13 +11,13 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/checkpoint"
-	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/journal"
 )
 
 // HistoryBounds says how much the history keeps, and which of some roots it does not cover.
 func HistoryBounds(roots []string) string {
 	text := fmt.Sprintf("at most %.1f MiB a caller and a quarter of what is free without it, %d days, %d MiB a file; of commands the first %d files of a workspace",
-		float64(history.DefaultQuota)/(1<<20), history.DefaultMaxAge/(24*time.Hour), history.DefaultMaxFile>>20, checkpoint.DefaultMaxFiles)
+		float64(journal.DefaultQuota)/(1<<20), journal.DefaultMaxAge/(24*time.Hour), journal.DefaultMaxFile>>20, checkpoint.DefaultMaxFiles)
 	for _, root := range outermost(roots) {
 		if !tracked(root) {
 			text += fmt.Sprintf("; of commands in %s nothing, because it is, or holds, the home directory", root)
@@ -35,7 +35,7 @@ func ChangedPaths(stateDir string, f ChangeFilter, id string) (paths []string, e
 	if err != nil {
 		return nil, err
 	}
-	f.Principal = history.AllPrincipals
+	f.Principal = journal.AllPrincipals
 	all, err := store.List(f)
 	for _, c := range all {
 		if strings.HasPrefix(c.ID, id) {
@@ -51,7 +51,7 @@ func PurgeHistory(stateDir string, before time.Time) (calls int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	calls, err = history.Purge(store, before)
+	calls, err = journal.Purge(store, before)
 	return calls, errors.Join(err, store.Close())
 }
 
@@ -61,10 +61,10 @@ func UndonePaths(stateDir string, sel UndoSelection) (paths []string, err error)
 	if err != nil {
 		return nil, err
 	}
-	sel.Principal = history.AllPrincipals
+	sel.Principal = journal.AllPrincipals
 	plan, err := store.PlanUndo(sel)
-	if errors.Is(err, history.ErrUnknown) { // it may be the entry of a killed command
-		plan, err = new(history.Undo), nil
+	if errors.Is(err, journal.ErrUnknown) { // it may be the entry of a killed command
+		plan, err = new(journal.Undo), nil
 	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -79,16 +79,16 @@ func UndonePaths(stateDir string, sel UndoSelection) (paths []string, err error)
 }
 
 // withUnsettled adds the roots whose entries are not settled, so that the rules there are known, and closes the store.
-func withUnsettled(store *history.Store, paths []string, err error) ([]string, error) {
-	roots, unsettledErr := history.UnsettledRoots(store)
+func withUnsettled(store *journal.Journal, paths []string, err error) ([]string, error) {
+	roots, unsettledErr := journal.UnsettledRoots(store)
 	for _, root := range roots {
 		paths = append(paths, filepath.Join(root, "any"))
 	}
 	return distinct(paths), errors.Join(err, unsettledErr, store.Close())
 }
 
-func openHistoryOf(stateDir string) (*history.Store, error) {
-	return history.Open(history.Config{Dir: filepath.Join(stateDir, "history"), Log: slog.New(slog.DiscardHandler),
+func openHistoryOf(stateDir string) (*journal.Journal, error) {
+	return journal.Open(journal.Config{Dir: filepath.Join(stateDir, "history"), Log: slog.New(slog.DiscardHandler),
 		Torn: func(path string) bool { return atomicfile.Torn(filepath.Join(stateDir, journalName), path) }})
 }
 

@@ -9,13 +9,13 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
-	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/journal"
 )
 
 // relink makes names of the same file of those that were before the changes, and of the others files of their own. It
 // is the last step of an undo: all contents are as they were.
-func relink(ctx context.Context, env *Env, files []history.FileUndo, failed map[string]error) {
-	restored := map[string]history.FileUndo{}
+func relink(ctx context.Context, env *Env, files []journal.FileUndo, failed map[string]error) {
+	restored := map[string]journal.FileUndo{}
 	for _, f := range files {
 		if failed[f.Path] == nil && f.Restore.IsFile() {
 			restored[f.Path] = f
@@ -38,7 +38,7 @@ func relink(ctx context.Context, env *Env, files []history.FileUndo, failed map[
 
 // linkGroups returns, for each path that had other names, all of them. The links of a file are those from before its
 // own first change: of two files the one that changed first tells whether they were one.
-func linkGroups(restored map[string]history.FileUndo) map[string][]string {
+func linkGroups(restored map[string]journal.FileUndo) map[string][]string {
 	groups := map[string][]string{}
 	of := func(path string) []string {
 		if g := groups[path]; g != nil {
@@ -63,8 +63,8 @@ func linkGroups(restored map[string]history.FileUndo) map[string][]string {
 }
 
 // linkTarget returns the name of a group that the others are linked to: one that the undo leaves alone is the old file.
-func linkTarget(names []string, restored map[string]history.FileUndo) (target string) {
-	var want history.Node
+func linkTarget(names []string, restored map[string]journal.FileUndo) (target string) {
+	var want journal.Node
 	for _, name := range names {
 		if f, ok := restored[name]; ok {
 			if want = f.Restore; target == "" {
@@ -76,7 +76,7 @@ func linkTarget(names []string, restored map[string]history.FileUndo) (target st
 		if _, ok := restored[name]; ok {
 			continue
 		}
-		if node, err := history.NodeAt(name); err == nil && node.Blob == want.Blob &&
+		if node, err := journal.NodeAt(name); err == nil && node.Blob == want.Blob &&
 			(node.Mode == want.Mode || want.Mode == 0) && node.IsFile() {
 			return name
 		}
@@ -85,8 +85,8 @@ func linkTarget(names []string, restored map[string]history.FileUndo) (target st
 }
 
 // relinkFile makes one path a name of a file, or a file of its own if that is its own name.
-func relinkFile(ctx context.Context, env *Env, f history.FileUndo, target string) error {
-	node, err := history.NodeAt(f.Path)
+func relinkFile(ctx context.Context, env *Env, f journal.FileUndo, target string) error {
+	node, err := journal.NodeAt(f.Path)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func relinkFile(ctx context.Context, env *Env, f history.FileUndo, target string
 		if !f.Alone {
 			return linkTo(env, target, dir, filepath.Join(filepath.Dir(f.Path), name))
 		}
-		content, err := history.ContentAt(f.Path, node)
+		content, err := journal.ContentAt(f.Path, node)
 		if err == nil {
 			err = errors.Join(writeNew(dir, name, content, newMode(node.Mode)), dir.Chmod(name, node.Mode))
 		}

@@ -10,13 +10,13 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
-	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/journal"
 	"github.com/toolhost/toolhost/guard"
 )
 
 // restoreNode restores a path where something else than a file stands or stood. It works in the directory of the
 // path, which is opened without following links, and never removes a directory that is not empty.
-func restoreNode(ctx context.Context, env *Env, f history.FileUndo) error {
+func restoreNode(ctx context.Context, env *Env, f journal.FileUndo) error {
 	dir, err := openDirOf(env, f.Path)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func restoreNode(ctx context.Context, env *Env, f history.FileUndo) error {
 		return err
 	}
 	defer unlock()
-	now, err := history.NodeAt(f.Path)
+	now, err := journal.NodeAt(f.Path)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func ledAway(path string, now guard.Path) error {
 }
 
 // emptied returns an error if a directory that is to go holds more than what goes before it.
-func emptied(f history.FileUndo, gone map[string]bool) error {
+func emptied(f journal.FileUndo, gone map[string]bool) error {
 	if !f.Expect.Mode.IsDir() || f.Restore.Mode.IsDir() {
 		return nil
 	}
@@ -84,7 +84,7 @@ func emptied(f history.FileUndo, gone map[string]bool) error {
 }
 
 // chmodDir gives a directory a mode.
-func chmodDir(env *Env, f history.FileUndo, mode fs.FileMode) error {
+func chmodDir(env *Env, f journal.FileUndo, mode fs.FileMode) error {
 	dir, err := openDirOf(env, f.Path)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func chmodDir(env *Env, f history.FileUndo, mode fs.FileMode) error {
 
 // setNode puts a directory, a link, a file or nothing in the place of what is at a name. If that fails, what was
 // there remains.
-func setNode(env *Env, dir *os.Root, name string, now, next history.Node, content []byte) error {
+func setNode(env *Env, dir *os.Root, name string, now, next journal.Node, content []byte) error {
 	create := func(name string) error {
 		switch {
 		case next.Mode.IsDir():

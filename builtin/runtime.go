@@ -17,7 +17,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/document"
-	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/journal"
 	"github.com/toolhost/toolhost/builtin/internal/memory"
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
 	"github.com/toolhost/toolhost/builtin/internal/search"
@@ -44,7 +44,7 @@ type Runtime struct {
 	plans       plans
 	locks       atomicfile.Locks
 	temps       atomicfile.Temps
-	history     *history.Store
+	history     *journal.Journal
 	checkpoints *checkpoints
 	settling    sync.Mutex // held while the commands of killed hosts are settled
 	log         *slog.Logger
@@ -162,14 +162,14 @@ const journalName = "journal"
 // openHistory opens the history of changes. Without a usable directory nothing is recorded, and the result of each
 // change says so.
 func (b *Runtime) openHistory(state string) (err error) {
-	cfg := history.Config{Log: b.log, Torn: func(path string) bool { return atomicfile.Torn(b.journal, path) }}
+	cfg := journal.Config{Log: b.log, Torn: func(path string) bool { return atomicfile.Torn(b.journal, path) }}
 	if state != "" {
 		cfg.Dir = filepath.Join(state, "history")
 	}
-	if b.history, err = history.Open(cfg); err != nil && state != "" {
+	if b.history, err = journal.Open(cfg); err != nil && state != "" {
 		b.log.Warn("cannot open the history: changes cannot be undone", "error", err)
 		cfg.Dir = ""
-		b.history, err = history.Open(cfg)
+		b.history, err = journal.Open(cfg)
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
-	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/journal"
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
 )
@@ -19,11 +19,11 @@ import (
 
 type (
 	// A Change is one change of one file.
-	Change = history.Change
+	Change = journal.Change
 	// A ChangeFilter says which changes to list.
-	ChangeFilter = history.Filter
+	ChangeFilter = journal.Filter
 	// An UndoSelection says which changes to undo.
-	UndoSelection = history.Selection
+	UndoSelection = journal.Selection
 )
 
 // A ChangedCall describes the changes of one call, from the history.
@@ -65,7 +65,7 @@ func (b *Runtime) Calls(policy *guard.Policy, f ChangeFilter) (calls []ChangedCa
 }
 
 // A Holding is the share of the history that belongs to one principal.
-type Holding = history.Holding
+type Holding = journal.Holding
 
 // Holdings returns what the history holds, the most first.
 func (b *Runtime) Holdings() ([]Holding, error) { return b.history.Holdings() }
@@ -73,19 +73,19 @@ func (b *Runtime) Holdings() ([]Holding, error) { return b.history.Holdings() }
 // Changes lists changes of all principals, newest first, leaving out those of files that a rule now denies reading.
 func (b *Runtime) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error) {
 	b.settleKilled(policy)
-	f.Principal = history.AllPrincipals
+	f.Principal = journal.AllPrincipals
 	all, err := b.history.List(f)
 	if err != nil {
 		return nil, err
 	}
 	made := map[string]bool{}
 	for _, c := range all {
-		made[c.ID] = made[c.ID] || c.State != history.Failed
+		made[c.ID] = made[c.ID] || c.State != journal.Failed
 	}
 	var shown []Change
 	mayRead := map[string]bool{}
 	for _, c := range all {
-		if c.State == history.Failed && made[c.ID] { // a file that a call of several left as it was
+		if c.State == journal.Failed && made[c.ID] { // a file that a call of several left as it was
 			continue
 		}
 		may, known := mayRead[c.Path]
@@ -103,7 +103,7 @@ func (b *Runtime) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error
 // ShowChange returns the first change of an entry, and the diffs of all its files that the rules let be read.
 func (b *Runtime) ShowChange(policy *guard.Policy, id string) (Change, string, error) {
 	b.settleKilled(policy)
-	changes, diffs, err := b.history.Show(history.AllPrincipals, id)
+	changes, diffs, err := b.history.Show(journal.AllPrincipals, id)
 	if err != nil {
 		return Change{}, "", err
 	}
@@ -163,7 +163,7 @@ type UndoResult struct {
 	ID    string // of the undo in the history; "" if it changed nothing
 	Files []Undone
 	// Running are the commands that run in the workspace.
-	Running []history.Running
+	Running []journal.Running
 	// Refused is why nothing since a time is undone while commands run, unless it is forced. Without a dry run it is the
 	// error as well.
 	Refused error
@@ -187,7 +187,7 @@ type Undone struct {
 // selection forces it. The undo is journalled, and can be undone.
 func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) (r UndoResult, err error) {
 	b.settleKilled(env.Policy)
-	sel.Principal = history.AllPrincipals
+	sel.Principal = journal.AllPrincipals
 	plan, err := b.history.PlanUndo(sel)
 	if err != nil {
 		return r, err
@@ -207,18 +207,18 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) (r Undo
 }
 
 // runningIn returns the commands that run where sel would undo changes.
-func runningIn(store *history.Store, policy *guard.Policy, sel UndoSelection) ([]history.Running, error) {
+func runningIn(store *journal.Journal, policy *guard.Policy, sel UndoSelection) ([]journal.Running, error) {
 	if sel.Path != "" {
-		return history.RunningIn(store, sel.Path)
+		return journal.RunningIn(store, sel.Path)
 	}
-	var all []history.Running
+	var all []journal.Running
 	for _, root := range outermost(policy.Roots()) {
-		some, err := history.RunningIn(store, root)
+		some, err := journal.RunningIn(store, root)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range some {
-			if !slices.ContainsFunc(all, func(o history.Running) bool { return o.PID == r.PID && o.Begun.Equal(r.Begun) }) {
+			if !slices.ContainsFunc(all, func(o journal.Running) bool { return o.PID == r.PID && o.Begun.Equal(r.Begun) }) {
 				all = append(all, r)
 			}
 		}
@@ -227,8 +227,8 @@ func runningIn(store *history.Store, policy *guard.Policy, sel UndoSelection) ([
 }
 
 // undo does what was planned, as one entry of the history.
-func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, r *UndoResult) error {
-	var files []history.FileUndo
+func undo(ctx context.Context, env *Env, sel UndoSelection, plan *journal.Undo, r *UndoResult) error {
+	var files []journal.FileUndo
 	gone := map[string]bool{}
 	for _, f := range plan.Files {
 		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, SetID: f.SetID}
@@ -255,7 +255,7 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, 
 	if sel.IsRewind() {
 		own.Tool = "rewind"
 	}
-	entry, err := history.BeginUndo(env.Runtime.history, history.Change{Scope: own.Scope, Tool: own.Tool}, files)
+	entry, err := journal.BeginUndo(env.Runtime.history, journal.Change{Scope: own.Scope, Tool: own.Tool}, files)
 	if err != nil {
 		return err
 	}
@@ -264,9 +264,9 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, 
 
 // restoreAll restores files, and says of each what became of it. Directories become usable first, and get their modes
 // when everything is in them.
-func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *history.Announced,
+func restoreAll(ctx context.Context, env *Env, files []journal.FileUndo, entry *journal.Announced,
 	r *UndoResult) error {
-	isDir := func(f history.FileUndo) bool { return f.Restore.Mode.IsDir() }
+	isDir := func(f journal.FileUndo) bool { return f.Restore.Mode.IsDir() }
 	for _, f := range files {
 		if isDir(f) && f.Expect.Mode.IsDir() {
 			_ = chmodDir(env, f, f.Restore.Mode|0o700) // the second one tells the error
@@ -304,7 +304,7 @@ func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *
 }
 
 // removeMade removes the directories that were made for files that have gone, unless they hold something.
-func removeMade(env *Env, files []history.FileUndo, failed map[string]error) {
+func removeMade(env *Env, files []journal.FileUndo, failed map[string]error) {
 	var dirs []string
 	for _, f := range files {
 		if failed[f.Path] != nil || !f.Restore.IsAbsent() {
@@ -328,12 +328,12 @@ func removeMade(env *Env, files []history.FileUndo, failed map[string]error) {
 // mayRestore returns an error if an undo of all must not change the path of f. Ask rules do not apply: the owner
 // undoes. If a directory of the path must be restored first, the path leads elsewhere until then; it is judged when
 // it is restored.
-func mayRestore(env *Env, f history.FileUndo, all []history.FileUndo) error {
+func mayRestore(env *Env, f journal.FileUndo, all []journal.FileUndo) error {
 	if f.Expect.IsAbsent() && f.Restore.IsAbsent() {
 		return nil // perhaps with its directory, and a link stands there
 	}
 	entry, err := env.Policy.ResolveEntry(f.Path)
-	if err != nil || entry.Real() != f.Path && slices.ContainsFunc(all, func(dir history.FileUndo) bool {
+	if err != nil || entry.Real() != f.Path && slices.ContainsFunc(all, func(dir journal.FileUndo) bool {
 		return dir.Restore.Mode.IsDir() && strings.HasPrefix(f.Path, dir.Path+string(filepath.Separator))
 	}) {
 		return nil
@@ -369,7 +369,7 @@ func fileOf(env *Env, name string) (guard.Path, error) {
 }
 
 // restore restores what was at one path, under its lock. lost is why what is there now is not kept.
-func restore(ctx context.Context, env *Env, f history.FileUndo, lost string) error {
+func restore(ctx context.Context, env *Env, f journal.FileUndo, lost string) error {
 	stands := f.Expect
 	stands.Stamp = ""
 	switch {
@@ -384,7 +384,7 @@ func restore(ctx context.Context, env *Env, f history.FileUndo, lost string) err
 }
 
 // restoreFile restores a regular file, or removes one.
-func restoreFile(ctx context.Context, env *Env, f history.FileUndo) error {
+func restoreFile(ctx context.Context, env *Env, f journal.FileUndo) error {
 	path, err := fileOf(env, f.Path)
 	if err != nil {
 		return err
@@ -418,11 +418,11 @@ func restoreFile(ctx context.Context, env *Env, f history.FileUndo) error {
 }
 
 // present identifies what the file holds now.
-func (t *target) present() history.Blob {
+func (t *target) present() journal.Blob {
 	if t.missing {
-		return history.Blob{}
+		return journal.Blob{}
 	}
-	return history.BlobOf(t.content)
+	return journal.BlobOf(t.content)
 }
 
 // remove deletes the file.
@@ -435,7 +435,7 @@ func (t *target) remove(env *Env) error {
 }
 
 // change returns the journal's record of a change of this file.
-func (t *target) change(env *Env) history.Change {
-	return history.Change{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(),
+func (t *target) change(env *Env) journal.Change {
+	return journal.Change{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(),
 		Before: t.known, Made: t.made}
 }

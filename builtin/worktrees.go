@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/journal"
 	"github.com/toolhost/toolhost/builtin/internal/worktree"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
@@ -238,12 +238,12 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 		return done, err
 	}
 	m.Journal = env.Runtime.journal
-	call := history.Change{Principal: env.Principal, Scope: env.Scope, Tool: "try",
-		Call: history.Call{Command: command}}
+	call := journal.Change{Principal: env.Principal, Scope: env.Scope, Tool: "try",
+		Call: journal.Call{Command: command}}
 	changes, err := recorded(w.Source, m)
-	var entry *history.Announced
+	var entry *journal.Announced
 	if err == nil {
-		entry, err = history.BeginAll(env.Runtime.history, call, changes)
+		entry, err = journal.BeginAll(env.Runtime.history, call, changes)
 	}
 	if err != nil {
 		return done, fmt.Errorf("nothing was applied, because it could not be journalled: %w", err)
@@ -258,7 +258,7 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 }
 
 // applyAll makes the changes of a merge, and marks those in the entry that it does not make.
-func applyAll(env *Env, w *Worktree, m *worktree.Merge, entry *history.Announced, done *worktree.Applied) error {
+func applyAll(env *Env, w *Worktree, m *worktree.Merge, entry *journal.Announced, done *worktree.Applied) error {
 	for i, c := range m.Changes {
 		file := filepath.Join(w.Source, filepath.FromSlash(c.Path))
 		err := m.Write(c)
@@ -293,21 +293,21 @@ func writable(policy *guard.Policy, path string) error {
 }
 
 // recorded returns the history's record of a merge.
-func recorded(top string, m *worktree.Merge) (changes []history.PathChange, err error) {
+func recorded(top string, m *worktree.Merge) (changes []journal.PathChange, err error) {
 	for _, dir := range m.NewDirs() {
-		made, err := history.NodeAt(dir.Staged)
+		made, err := journal.NodeAt(dir.Staged)
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, history.PathChange{Path: filepath.Join(top, filepath.FromSlash(dir.Path)), After: made})
+		changes = append(changes, journal.PathChange{Path: filepath.Join(top, filepath.FromSlash(dir.Path)), After: made})
 	}
 	for _, c := range m.Changes {
-		p := history.PathChange{Path: filepath.Join(top, filepath.FromSlash(c.Path))}
-		if p.Before, err = history.NodeAt(p.Path); err != nil {
+		p := journal.PathChange{Path: filepath.Join(top, filepath.FromSlash(c.Path))}
+		if p.Before, err = journal.NodeAt(p.Path); err != nil {
 			return nil, err
 		}
 		if c.Staged != "" {
-			if p.After, err = history.NodeAt(c.Staged); err != nil {
+			if p.After, err = journal.NodeAt(c.Staged); err != nil {
 				return nil, err
 			}
 		}
@@ -320,7 +320,7 @@ func recorded(top string, m *worktree.Merge) (changes []history.PathChange, err 
 			}
 			p.Now = [][]byte{[]byte(target)}
 		}
-		p.Content = func() ([]byte, error) { return history.ContentAt(p.Path, p.Before) }
+		p.Content = func() ([]byte, error) { return journal.ContentAt(p.Path, p.Before) }
 		changes = append(changes, p)
 	}
 	return changes, err

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/journal"
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
 )
@@ -98,7 +98,7 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 	}
 	out := changeOutput{Path: path.String(), Bytes: len(raw)}
 	if bytes.Equal(raw, t.content) {
-		t.recordRead(env, history.Blob{}, t.content)
+		t.recordRead(env, journal.Blob{}, t.content)
 		return Result{Text: fmt.Sprintf("%s has this content already; nothing was written.", path),
 			Structured: out}, nil
 	}
