@@ -174,16 +174,11 @@ func (c *checkpoints) evict() {
 
 // A commandMark tracks a running command, and returns its changes afterwards.
 type commandMark struct {
-	env     *Env
-	id      string // of its entry
-	command string
-	lasting bool
-	open    []string // other entries
-	begun   time.Time
-	roots   []rootMark
-	notes   []string
-	ended   func()                // ends the announcement
-	end     func() commandChanges // once
+	env   *Env
+	entry *journal.Entry
+	roots []rootMark
+	notes []string
+	end   func() commandChanges // once
 }
 
 type rootMark struct {
@@ -195,12 +190,11 @@ type rootMark struct {
 // beginCommand is called before a command starts. It announces the entry of the command on disk. A lasting one is an
 // agent program, whose calls have entries of their own.
 func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string, lasting bool) *commandMark {
-	m := &commandMark{env: env, command: command, lasting: lasting, begun: time.Now(), ended: func() {}}
+	m := &commandMark{env: env}
 	m.end = sync.OnceValue(m.finish)
 	roots := outermost(env.Policy.Roots())
 	r := journal.Running{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Command: command, Roots: roots,
-		Begun: m.begun, Lasting: lasting, Open: b.history.OpenEntries()}
-	m.open = r.Open
+		Begun: time.Now(), Lasting: lasting, Open: b.history.OpenEntries()}
 	if b.history.Keeps() && env.Shell.KeepChanges {
 		for _, k := range b.settleKilled(env.Policy) {
 			m.notes = append(m.notes, fmt.Sprintf("The host was killed while it ran %q, begun %s: toolhost history shows what that changed, as %s",
@@ -213,12 +207,10 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string, la
 			}
 		}
 	}
-	id, ended, err := journal.Announce(b.history, r)
-	if err != nil {
+	var err error
+	if m.entry, err = b.history.Announce(r); err != nil {
 		b.log.Warn("cannot record that a command runs: a rewind will not wait for it", "error", err)
-		return m
 	}
-	m.id, m.ended = id, ended
 	return m
 }
 
@@ -259,7 +251,7 @@ func (b *Runtime) settleKilled(policy *guard.Policy) []journal.Running {
 			return err == nil && !slices.ContainsFunc(roots, func(root string) bool { return isBelow(base.Root, root) })
 		})
 	}
-	killed, err := journal.Settle(b.history, mine, func(r journal.Running, room func(string) string) (journal.Change, []journal.PathChange, func(), error) {
+	killed, err := b.history.SettleKilled(mine, func(r journal.Running, room func(string) string) (journal.Call, []journal.PathChange, func(), error) {
 		var reports rootReports
 		for _, base := range r.Bases {
 			report, err := checkpoint.Settle(checkpoint.Config{Root: base.Root, Dir: room(base.Room),
@@ -270,13 +262,13 @@ func (b *Runtime) settleKilled(policy *guard.Policy) []journal.Running {
 			}
 			if err != nil {
 				reports.close()
-				return journal.Change{}, nil, nil, err
+				return journal.Call{}, nil, nil, err
 			}
 			reports = append(reports, rootReport{base.Root, report})
 		}
-		c := journal.Change{Call: reports.call()}
-		c.Notes = append(c.Notes, "The host was killed while it ran.")
-		return c, reports.changes(), reports.close, nil
+		call := reports.call()
+		call.Notes = append(call.Notes, "The host was killed while it ran.")
+		return call, reports.changes(), reports.close, nil
 	})
 	if err != nil {
 		b.log.Warn("cannot settle the commands of killed hosts", "error", err)
@@ -357,18 +349,16 @@ func tracked(root string) bool {
 
 // finish records the changes of the command.
 func (m *commandMark) finish() (all commandChanges) {
-	defer m.ended()
 	var reports rootReports
 	for _, r := range m.roots {
 		reports = append(reports, rootReport{r.root, r.mark.End()})
 		defer m.env.Runtime.checkpoints.release(r.tracker)
 	}
 	defer reports.close()
-	c := journal.Change{ID: m.id, Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun,
-		Call: reports.call()}
-	all.notes, all.ignored = slices.Concat(m.notes, c.Notes), c.Ignored
-	c.Command, c.Notes, c.Lasting, c.Open = m.command, all.notes, m.lasting, m.open
-	own, err := m.env.Runtime.history.Record(c, reports.changes())
+	call := reports.call()
+	call.Notes = slices.Concat(m.notes, call.Notes)
+	all.notes, all.ignored = call.Notes, call.Ignored
+	own, err := m.entry.Settle(call, reports.changes())
 	if err != nil {
 		all.notes = append(all.notes, fmt.Sprintf("What the command changed could not be recorded, and cannot be taken back: %v.", err))
 	}

@@ -244,7 +244,7 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	out, err := t.write(env, content)
 	if entry != nil && t.full(env, err) { // the history entry itself takes the space
 		note = "this change cannot be undone: the disk has no room for both"
-		err = errors.Join(err, entry.Failed())
+		err = errors.Join(err, entry.Abort())
 		if entry = nil; env.Runtime.history.Shrink() {
 			t.restat()
 			out, err = t.write(env, content)
@@ -255,11 +255,11 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	}
 	if err != nil {
 		return "", errors.Join(t.concurrentChange(env, fmt.Errorf("%s was not changed: %w", t.path, err)),
-			entry.Failed())
+			entry.Abort())
 	}
 	t.undoMkdir = func() {}
-	t.recordRead(env, entry.Change().After, content...)
-	if err := entry.Done(); err != nil {
+	t.recordRead(env, entry.After(), content...)
+	if err := entry.End(); err != nil {
 		env.Runtime.log.Warn("cannot write the history", "file", t.path.Real(), "error", err)
 	}
 	if out.Warning != nil {

@@ -80,7 +80,7 @@ func UndonePaths(stateDir string, sel UndoSelection) (paths []string, err error)
 
 // withUnsettled adds the roots whose entries are not settled, so that the rules there are known, and closes the store.
 func withUnsettled(store *journal.Journal, paths []string, err error) ([]string, error) {
-	roots, unsettledErr := journal.UnsettledRoots(store)
+	roots, unsettledErr := store.UnsettledRoots()
 	for _, root := range roots {
 		paths = append(paths, filepath.Join(root, "any"))
 	}

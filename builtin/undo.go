@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -209,11 +210,11 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) (r Undo
 // runningIn returns the commands that run where sel would undo changes.
 func runningIn(store *journal.Journal, policy *guard.Policy, sel UndoSelection) ([]journal.Running, error) {
 	if sel.Path != "" {
-		return journal.RunningIn(store, sel.Path)
+		return store.RunningIn(sel.Path)
 	}
 	var all []journal.Running
 	for _, root := range outermost(policy.Roots()) {
-		some, err := journal.RunningIn(store, root)
+		some, err := store.RunningIn(root)
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +256,7 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *journal.Undo, 
 	if sel.IsRewind() {
 		own.Tool = "rewind"
 	}
-	entry, err := journal.BeginUndo(env.Runtime.history, journal.Change{Scope: own.Scope, Tool: own.Tool}, files)
+	entry, err := env.Runtime.history.BeginUndo(journal.Change{Scope: own.Scope, Tool: own.Tool}, files)
 	if err != nil {
 		return err
 	}
@@ -264,7 +265,7 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *journal.Undo, 
 
 // restoreAll restores files, and says of each what became of it. Directories become usable first, and get their modes
 // when everything is in them.
-func restoreAll(ctx context.Context, env *Env, files []journal.FileUndo, entry *journal.Announced,
+func restoreAll(ctx context.Context, env *Env, files []journal.FileUndo, entry *journal.Entry,
 	r *UndoResult) error {
 	isDir := func(f journal.FileUndo) bool { return f.Restore.Mode.IsDir() }
 	for _, f := range files {
@@ -272,9 +273,9 @@ func restoreAll(ctx context.Context, env *Env, files []journal.FileUndo, entry *
 			_ = chmodDir(env, f, f.Restore.Mode|0o700) // the second one tells the error
 		}
 	}
-	failed, open := map[string]error{}, false
+	failed, open, lost := map[string]error{}, false, entry.Lost()
 	for _, f := range files {
-		if err := restore(ctx, env, f, entry.Lost(f.Path)); err != nil {
+		if err := restore(ctx, env, f, lost[f.Path]); err != nil {
 			failed[f.Path] = err
 			open = open || errors.Is(err, atomicfile.ErrTorn)
 		}
@@ -291,7 +292,6 @@ func restoreAll(ctx context.Context, env *Env, files []journal.FileUndo, entry *
 	for i := range r.Files {
 		if err := failed[r.Files[i].Path]; err != nil {
 			r.Files[i].Err = err
-			entry.Failed(r.Files[i].Path)
 		}
 	}
 	if len(failed) < len(files) {
@@ -300,7 +300,7 @@ func restoreAll(ctx context.Context, env *Env, files []journal.FileUndo, entry *
 	if open {
 		return nil // how the undo of a torn file ended shows when the next start has made the file whole
 	}
-	return entry.End()
+	return entry.End(slices.Collect(maps.Keys(failed))...)
 }
 
 // removeMade removes the directories that were made for files that have gone, unless they hold something.

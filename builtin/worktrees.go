@@ -241,42 +241,42 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 	call := journal.Change{Principal: env.Principal, Scope: env.Scope, Tool: "try",
 		Call: journal.Call{Command: command}}
 	changes, err := recorded(w.Source, m)
-	var entry *journal.Announced
+	var entry *journal.Entry
 	if err == nil {
-		entry, err = journal.BeginAll(env.Runtime.history, call, changes)
+		entry, err = env.Runtime.history.BeginAll(call, changes)
 	}
 	if err != nil {
 		return done, fmt.Errorf("nothing was applied, because it could not be journalled: %w", err)
 	}
-	err = applyAll(env, w, m, entry, &done)
+	left, err := applyAll(env, w, m, &done)
 	for _, p := range changes { // a directory whose files were left is not made
 		if now, lookErr := os.Lstat(p.Path); p.After.Mode.IsDir() && (lookErr != nil || !now.IsDir()) {
-			entry.Failed(p.Path)
+			left = append(left, p.Path)
 		}
 	}
-	return done, errors.Join(err, entry.End())
+	return done, errors.Join(err, entry.End(left...))
 }
 
-// applyAll makes the changes of a merge, and marks those in the entry that it does not make.
-func applyAll(env *Env, w *Worktree, m *worktree.Merge, entry *journal.Announced, done *worktree.Applied) error {
+// applyAll makes the changes of a merge, and returns the files that it leaves as they are.
+func applyAll(env *Env, w *Worktree, m *worktree.Merge, done *worktree.Applied) (left []string, err error) {
 	for i, c := range m.Changes {
 		file := filepath.Join(w.Source, filepath.FromSlash(c.Path))
 		err := m.Write(c)
 		switch {
 		case errors.Is(err, worktree.ErrStale):
 			done.Conflicts = append(done.Conflicts, c.Path)
-			entry.Failed(file)
+			left = append(left, file)
 		case err != nil:
-			for _, left := range m.Changes[i:] {
-				entry.Failed(filepath.Join(w.Source, filepath.FromSlash(left.Path)))
+			for _, c := range m.Changes[i:] {
+				left = append(left, filepath.Join(w.Source, filepath.FromSlash(c.Path)))
 			}
-			return fmt.Errorf("%d of %d files were applied: %s: %w", done.Changed, len(m.Changes), c.Path, err)
+			return left, fmt.Errorf("%d of %d files were applied: %s: %w", done.Changed, len(m.Changes), c.Path, err)
 		default:
 			env.ReadState.Forget(file)
 			done.Changed++
 		}
 	}
-	return nil
+	return left, nil
 }
 
 // writable refuses what a rule denies to Edit.

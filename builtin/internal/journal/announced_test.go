@@ -38,7 +38,11 @@ func TestAnnouncedKilled(t *testing.T) {
 			changes = append(changes, PathChange{Path: path, Before: before, After: after,
 				Content: func() ([]byte, error) { return []byte("before\n"), nil }})
 		}
-		if _, err := s.Record(Change{Principal: "p", Tool: "Bash", Time: time.Now()}, changes); err != nil {
+		command, err := s.Announce(Running{Principal: "p", Tool: "Bash", Begun: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := command.Settle(Call{}, changes); err != nil {
 			t.Fatal(err)
 		}
 		dying, err := Open(cfg)
@@ -49,7 +53,7 @@ func TestAnnouncedKilled(t *testing.T) {
 		if err != nil || len(u.Files) != files {
 			t.Fatalf("%+v, %v", u, err)
 		}
-		e, err := BeginUndo(dying, Change{Tool: "undo"}, u.Files)
+		e, err := dying.BeginUndo(Change{Tool: "undo"}, u.Files)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,13 +107,12 @@ func TestAnnounced(t *testing.T) {
 	if err != nil || len(u.Files) != 2 {
 		t.Fatalf("%+v, %v", u, err)
 	}
-	e, err := BeginUndo(s, Change{Tool: "rewind"}, u.Files)
+	e, err := s.BeginUndo(Change{Tool: "rewind"}, u.Files)
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(t, a, absent)
-	e.Failed(b)
-	if err := e.End(); err != nil {
+	if err := e.End(b); err != nil {
 		t.Fatal(err)
 	}
 	undone, states := map[string]string{}, map[string]State{}
@@ -136,7 +139,7 @@ func TestAnnounced(t *testing.T) {
 func TestRunningIn(t *testing.T) {
 	cfg := Config{Dir: filepath.Join(t.TempDir(), "history")}
 	s, other := open(t, cfg), open(t, cfg)
-	_, end, err := Announce(other, Running{Command: "make", Roots: []string{"/w/a"}})
+	e, err := other.Announce(Running{Command: "make", Roots: []string{"/w/a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,39 +147,41 @@ func TestRunningIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, _, err := Announce(dead, Running{Principal: "p", Command: "dead", Roots: []string{"/w/a"}, Begun: time.Now()})
+	killed, err := dead.Announce(Running{Principal: "p", Command: "dead", Roots: []string{"/w/a"}, Begun: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	die(t, dead)
 	for path, want := range map[string]int{"/w/a": 1, "/w": 1, "/w/a/b": 1, "/w/ab": 0} {
-		if all, err := RunningIn(s, path); err != nil || len(all) != want {
+		if all, err := s.RunningIn(path); err != nil || len(all) != want {
 			t.Errorf("%s: %+v, %v", path, all, err)
 		}
 	}
-	end()
-	if all, err := RunningIn(s, "/w/a"); err != nil || len(all) > 0 {
+	if _, err := e.Settle(Call{}, nil); err != nil {
+		t.Error(err)
+	}
+	if all, err := s.RunningIn("/w/a"); err != nil || len(all) > 0 {
 		t.Errorf("after its end: %+v, %v", all, err)
 	}
-	if roots, err := UnsettledRoots(s); err != nil || !slices.Equal(roots, []string{"/w/a"}) {
+	if roots, err := s.UnsettledRoots(); err != nil || !slices.Equal(roots, []string{"/w/a"}) {
 		t.Errorf("unsettled: %q, %v", roots, err)
 	}
 	file := filepath.Join(t.TempDir(), "f")
 	put(t, file, "after")
 	fails := errors.New("later")
 	for i, want := range []int{0, 0, 1, 0} {
-		settled, err := Settle(s, func(Running) bool { return i > 0 }, func(r Running, _ func(string) string) (Change, []PathChange, func(), error) {
+		settled, err := s.SettleKilled(func(Running) bool { return i > 0 }, func(r Running, _ func(string) string) (Call, []PathChange, func(), error) {
 			if i == 1 {
-				return Change{}, nil, nil, fails
+				return Call{}, nil, nil, fails
 			}
-			return Change{}, []PathChange{{Path: file,
+			return Call{}, []PathChange{{Path: file,
 				After: Node{Blob: BlobOf([]byte("after")), Mode: 0o600}}}, func() {}, nil
 		})
 		if err != nil || len(settled) != want {
 			t.Errorf("settlement %d: %+v, %v", i, settled, err)
 		}
 	}
-	if all := list(t, s, Filter{}); len(all) != 1 || all[0].ID != id || all[0].Command != "dead" ||
+	if all := list(t, s, Filter{}); len(all) != 1 || all[0].ID != killed.ID || all[0].Command != "dead" ||
 		all[0].Path != file {
 		t.Errorf("the entry of a killed command: %+v", all)
 	}

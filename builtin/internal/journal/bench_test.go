@@ -39,7 +39,7 @@ func BenchmarkChange(b *testing.B) {
 					b.Fatal(err)
 				}
 				written := time.Now()
-				if err := e.Done(); err != nil {
+				if err := e.End(); err != nil {
 					b.Fatal(err)
 				}
 				writing += written.Sub(begun)
@@ -66,7 +66,7 @@ func BenchmarkFull(b *testing.B) {
 	}
 	records := make([]record, maxChanges)
 	for i := range records {
-		records[i] = record{owner: s.owners.name, Change: Change{
+		records[i] = record{owner: s.owner.name, Change: Change{
 			ID: shortID(), Time: time.Now(), Principal: "p", Scope: "some-scope", Tool: "Edit",
 			Path:   "/home/someone/src/project/internal/file.go",
 			Before: BlobOf(fmt.Append(nil, i)), After: BlobOf(fmt.Append(nil, i+1)), State: Done,

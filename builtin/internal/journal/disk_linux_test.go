@@ -51,7 +51,7 @@ func TestDiskFull(t *testing.T) {
 			t.Errorf("%s: index %q, want %q", name, got, index)
 		}
 	}
-	if open := s.owners.open(s.owners.name); len(open) > 0 {
+	if open := s.owner.open(); len(open) > 0 {
 		t.Errorf("changes %q are open", open)
 	}
 	undo(t, s, Selection{Principal: "p", Last: 1})
@@ -93,7 +93,7 @@ func TestDiskFullAtTheEnd(t *testing.T) {
 	e := entry(t, s, Change{Path: path}, "2")
 	fill(t, filepath.Join(dir, "fill"), 0)
 	put(t, path, "2")
-	if err := e.Done(); err != nil {
+	if err := e.End(); err != nil {
 		t.Errorf("Done: %v", err)
 	}
 	for _, c := range list(t, s, Filter{}) {
@@ -130,11 +130,6 @@ func TestReadOnlyDisk(t *testing.T) {
 	s := open(t, Config{Dir: dir})
 	path := filepath.Join(t.TempDir(), "f")
 	change(t, s, Change{Path: path}, "1")
-	s.owners.file.Close() // what is open for writing keeps a disk writable
-	var err error
-	if s.owners.file, err = os.Create(filepath.Join(t.TempDir(), "owner")); err != nil {
-		t.Fatal(err)
-	}
 	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -181,12 +176,12 @@ func TestDiskFullKeepsWhatIsUndone(t *testing.T) {
 	change(t, s, Change{Path: path}, "0")
 	id := change(t, s, Change{Path: path}, "1")
 	change(t, s, Change{Path: path + "2"}, "2")
-	begin := func() (*Announced, FileUndo, error) {
+	begin := func() (*Entry, FileUndo, error) {
 		plan, err := s.PlanUndo(Selection{Principal: "p", IDs: []string{id}, Force: true})
 		if err != nil || len(plan.Files) != 1 {
 			t.Fatalf("%+v, %v", plan, err)
 		}
-		entry, err := BeginUndo(s, Change{}, plan.Files)
+		entry, err := s.BeginUndo(Change{}, plan.Files)
 		return entry, plan.Files[0], err
 	}
 	put(t, path, strings.Repeat("x", 2<<20)) // has no room

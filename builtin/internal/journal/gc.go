@@ -62,7 +62,7 @@ func (j *Journal) tidyAll() error {
 
 // recover settles the entries that dead owners left open.
 func (j *Journal) recover() {
-	if err := j.owners.settle(j.tidyAll); err != nil {
+	if err := j.owner.settle(j.tidyAll); err != nil {
 		j.cfg.Log.Warn("changes that a killed host left open could not be settled", "error", err)
 	}
 }
@@ -179,7 +179,7 @@ func (s *section) sweepPacks(kept []record, lost bool) error {
 	if lost {
 		remove = func(path string) error {
 			aside := filepath.Join(s.dir, asideName)
-			if owner, _, _ := strings.Cut(filepath.Base(path), "."); s.owners.alive(owner) {
+			if owner, _, _ := strings.Cut(filepath.Base(path), "."); s.owner.alive(owner) {
 				return nil
 			}
 			return errors.Join(os.MkdirAll(aside, ownerDir), os.Rename(path, filepath.Join(aside, filepath.Base(path))))
@@ -201,12 +201,12 @@ func (s *section) settle(records []record) bool {
 	next := make(map[string]Node) // what the next change of a path found there
 	for i := range slices.Backward(records) {
 		r := &records[i]
-		if r.State == Pending && !s.owners.alive(r.owner) {
+		if r.State == Pending && !s.owner.alive(r.owner) {
 			found, known := next[r.Path]
 			if state, found, err := s.cfg.outcome(r.Change, found, known); err != nil {
 				s.cfg.Log.Warn("a file that a killed host was changing cannot be looked at", "file", r.Path,
 					"error", err)
-				s.owners.setTorn(r.owner)
+				s.owner.setTorn(r.ID)
 			} else {
 				if r.State, settled = state, true; state == Unknown && r.isHalfUndone(found) {
 					r.State = Done

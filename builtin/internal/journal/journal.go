@@ -2,7 +2,7 @@
 //
 // An entry is what one call changes: an Edit or a Write one file, an undo, a rewind or an applied copy several, a
 // command what the tree of its workspace shows at its end. It is announced on disk before the first file changes
-// ([Journal.Begin], [BeginAll], [BeginUndo], [Announce]) and settled afterwards. If the process is killed in between,
+// ([Journal.Begin], [Journal.BeginAll], [Journal.BeginUndo], [Journal.Announce]) and settled afterwards. If the process is killed in between,
 // the next one settles the entry: from the files that were announced, or from the tree.
 //
 // The package never writes the files of the user. [Journal.PlanUndo] returns what an undo has to write; the caller
@@ -12,9 +12,8 @@
 // It survives the death of processes at any moment. A power loss can remove its last seconds unless [Config.Sync] is
 // set; damage is detected, and the damaged part set aside.
 //
-//	lock                    held while owners come and go
-//	owners/OWNER            locked by a process while it lives; it holds the IDs of the entries that this process has not ended
-//	running/OWNER.ID        a command that runs now, whose entry will have the ID
+//	owners/OWNER            locked by a process while it lives
+//	running/OWNER.ID        an entry that this process has not ended; of a command it says what runs
 //	rooms/OWNER.ID          the base of a root: what a killed command changed is determined from it
 //	PRINCIPAL/lock          held while the section changes
 //	PRINCIPAL/index         the entries, a line with a checksum for each; one more for each entry that failed
@@ -129,8 +128,8 @@ func (c Change) after() Node  { return Node{c.After, c.AfterMode, c.AfterStamp} 
 
 // A Journal is the history of a host. All methods may be called concurrently.
 type Journal struct {
-	cfg    Config
-	owners *owners // nil without a directory
+	cfg   Config
+	owner *owner // nil without a directory
 
 	mu       sync.Mutex
 	sections map[string]*section // by name of the directory
@@ -174,7 +173,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (j *Journal) openDir() (err error) {
-	if j.owners, err = register(j.cfg.Dir); err != nil {
+	if j.owner, err = register(j.cfg.Dir); err != nil {
 		return err
 	}
 	j.recover()
@@ -189,11 +188,11 @@ func (j *Journal) Keeps() bool { return j.cfg.Dir != "" }
 
 // Close ends the use of the history. Changes that have not ended by then are settled by the next process that opens it.
 func (j *Journal) Close() error {
-	if j.owners == nil || !j.owners.close() {
+	if j.owner == nil || !j.owner.close() {
 		return nil
 	}
 	j.still()
-	err := j.owners.leave()
+	err := j.owner.leave()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the directory was removed, and the owner with it
 	}
@@ -215,7 +214,7 @@ func (j *Journal) section(name string) *section {
 	defer j.mu.Unlock()
 	s := j.sections[name]
 	if s == nil {
-		s = newSection(filepath.Join(j.cfg.Dir, name), &j.cfg, j.owners)
+		s = newSection(filepath.Join(j.cfg.Dir, name), &j.cfg, j.owner)
 		j.sections[name] = s
 	}
 	return s

@@ -21,7 +21,7 @@ func TestChangesAreListed(t *testing.T) {
 	change(t, s, Change{Tool: "Write", Scope: "s1", Path: a}, "one\n")
 	change(t, s, Change{Tool: "Edit", Scope: "s2", Path: a}, "two\n")
 	e := entry(t, s, Change{Tool: "Write", Scope: "s2", Path: b}, "x")
-	if err := e.Failed(); err != nil {
+	if err := e.Abort(); err != nil {
 		t.Fatal(err)
 	}
 	change(t, s, Change{Tool: "undo", Scope: "s2", Path: a, UndoOf: []string{"some"}}, absent)
@@ -122,14 +122,14 @@ func TestContentIsOfItsPrincipal(t *testing.T) {
 func TestNothingIsJournalledWithoutADirectory(t *testing.T) {
 	s := open(t, Config{})
 	e, err := s.Begin(Change{}, nil, nil)
-	if err != nil || e.Change().ID != "" || e.Undoable() == nil {
-		t.Errorf("Begin: %+v, %v", e.Change(), err)
+	if err != nil || e.ID != "" || e.Undoable() == nil {
+		t.Errorf("Begin: %q, %v", e.ID, err)
 	}
-	if err := errors.Join(e.Done(), e.Failed()); err != nil {
+	if err := errors.Join(e.End(), e.Abort()); err != nil {
 		t.Error(err)
 	}
 	e = nil
-	if err := errors.Join(e.Done(), e.Failed()); err != nil || e.Change().ID != "" || e.Undoable() == nil {
+	if err := errors.Join(e.End(), e.Abort()); err != nil || e.Undoable() == nil {
 		t.Errorf("no entry: %v", err)
 	}
 	if changes, err := s.List(Filter{Principal: "p"}); len(changes) > 0 || err != nil {
@@ -150,7 +150,7 @@ func TestLargeFilesAreRecordedByHash(t *testing.T) {
 	}{{large, true}, {"small", false}, {"smaller", true}} {
 		e := entry(t, s, Change{Path: path}, tt.content)
 		put(t, path, tt.content)
-		if err := e.Done(); err != nil {
+		if err := e.End(); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Undoable(); (err == nil) != tt.undoable {
@@ -185,10 +185,10 @@ func TestSync(t *testing.T) {
 func TestEndsCountOnce(t *testing.T) {
 	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history")})
 	e := entry(t, s, Change{Path: filepath.Join(t.TempDir(), "f")}, "x")
-	if err := errors.Join(e.Done(), e.Failed(), e.Done()); err != nil {
+	if err := errors.Join(e.End(), e.Abort(), e.End()); err != nil {
 		t.Fatal(err)
 	}
-	if c := list(t, s, Filter{})[0]; c.State != Done || len(s.owners.open(s.owners.name)) > 0 {
+	if c := list(t, s, Filter{})[0]; c.State != Done || len(s.owner.open()) > 0 {
 		t.Errorf("%v, want it done", c.State)
 	}
 }

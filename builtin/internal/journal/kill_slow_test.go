@@ -67,7 +67,7 @@ func TestKill(t *testing.T) {
 		_ = cmd.Wait() // killed
 		pending := 0
 		x, err := (&section{dir: filepath.Join(dir, "history", sectionName("p")),
-			owners: &owners{dir: filepath.Join(dir, "history")}}).load()
+			owner: &owner{dir: filepath.Join(dir, "history")}}).load()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func changeAtRandom(s *Journal, dir string, count int) error {
 				return err
 			}
 		}
-		if err := e.Done(); err != nil {
+		if err := e.End(); err != nil {
 			return err
 		}
 		if rand.IntN(4) == 0 {
@@ -95,17 +95,17 @@ func lockedByAStoppedProcess(t *testing.T, dir, path string) {
 	if err == nil || !strings.Contains(err.Error(), "another process has held") {
 		t.Errorf("Begin: %v, want it to give up", err)
 	}
-	if diff := cmp.Diff(blobs, stored(t, s, packsName)); diff != "" || len(s.owners.open(s.owners.name)) != 0 {
-		t.Errorf("%q open, left behind (-want +got)\n%s", s.owners.open(s.owners.name), diff)
+	if diff := cmp.Diff(blobs, stored(t, s, packsName)); diff != "" || len(s.owner.open()) != 0 {
+		t.Errorf("%q open, left behind (-want +got)\n%s", s.owner.open(), diff)
 	}
 	// That a change was made needs no lock. That it failed does: until then it is open, and the next process settles it.
 	made := entry(t, s, Change{Path: path}, "2")
 	put(t, path, "2")
 	late := entry(t, s, Change{Path: path}, "3")
-	if err := (&section{dir: j.dir}).locked(made.Done); err != nil {
+	if err := (&section{dir: j.dir}).locked(func() error { return made.End() }); err != nil {
 		t.Error(err)
 	}
-	if err := (&section{dir: j.dir}).locked(late.Failed); err == nil {
+	if err := (&section{dir: j.dir}).locked(late.Abort); err == nil {
 		t.Error("the failure of a change passed the lock")
 	}
 	want := []State{Pending, Done, Done}
@@ -199,7 +199,7 @@ func TestTheLivingAreLeftAlone(t *testing.T) {
 		t.Errorf("state %s, want it pending", got)
 	}
 	put(t, path, "1")
-	if err := e.Done(); err != nil {
+	if err := e.End(); err != nil {
 		t.Fatal(err)
 	}
 	die(t, living)

@@ -46,12 +46,15 @@ func open(t testing.TB, cfg Config) *Journal {
 // die ends a Store as a kill does: its lock is free, and nothing is cleared up.
 func die(t testing.TB, s *Journal) {
 	t.Helper()
-	s.owners.close()
+	s.owner.close()
 	s.still()
-	if err := errors.Join(s.owners.file.Close(), s.owners.lock.Unlock()); err != nil {
+	if err := s.owner.mark.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
+
+// endOf ends an entry whose change was made.
+func endOf(e *Entry) error { return e.End() }
 
 // absent stands for a file that does not exist.
 const absent = "\x00absent"
@@ -106,10 +109,10 @@ func change(t fataler, s *Journal, c Change, content string) string {
 	t.Helper()
 	e := entry(t, s, c, content)
 	put(t, c.Path, content)
-	if err := e.Done(); err != nil {
+	if err := e.End(); err != nil {
 		t.Fatalf("Done: %v", err)
 	}
-	return e.Change().ID
+	return e.ID
 }
 
 // undo plans an undo and makes it as a caller does. It returns the plan and the IDs of the changes that it made.

@@ -2,7 +2,7 @@ package journal
 
 import (
 	"cmp"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,15 +13,11 @@ import (
 const announceTime = time.Minute
 
 // OpenEntries returns the IDs of the entries that have begun and not ended, in this process and others.
-func (j *Journal) OpenEntries() (ids []string) {
+func (j *Journal) OpenEntries() []string {
 	if j.cfg.Dir == "" {
 		return nil
 	}
-	files, _ := os.ReadDir(filepath.Join(j.cfg.Dir, ownersName))
-	for _, f := range files {
-		ids = append(ids, j.owners.open(f.Name())...)
-	}
-	return ids
+	return slices.Collect(maps.Keys(j.owner.open()))
 }
 
 // from and to bound the time in which a change was made. For Edit and Write both are the time of the entry.
@@ -91,7 +87,7 @@ func (j *Journal) own(c *Change, changes []PathChange) ([]PathChange, error) {
 
 // addRunning adds the other commands that run and may have made the changes.
 func (j *Journal) addRunning(c *Change, changes []PathChange) error {
-	return eachRunning(j, func(_ string, r Running, alive bool) {
+	return j.eachRunning(func(_ string, r Running, alive bool) {
 		if r.ID == c.ID || r.Lasting || c.Lasting || !slices.ContainsFunc(r.Roots, func(root string) bool {
 			return slices.ContainsFunc(changes, func(p PathChange) bool { return isWithin(p.Path, root) })
 		}) {

@@ -16,9 +16,8 @@ type story struct {
 	s    *Journal
 	file string
 	ids  map[string]string // of the entries, by the names of the calls
-	open map[string]Running
+	open map[string]*Entry
 	was  map[string]Node // when a command began
-	end  map[string]func()
 }
 
 func (y *story) node() Node {
@@ -36,23 +35,21 @@ func (y *story) play(script string) {
 		switch {
 		case last == '(':
 			r := Running{Principal: "p" + call, Command: call, Roots: []string{filepath.Dir(y.file)}, Begun: time.Now()}
-			id, end, err := Announce(y.s, r)
+			e, err := y.s.Announce(r)
 			if err != nil {
 				y.t.Fatal(err)
 			}
-			y.ids[call], y.open[call], y.was[call], y.end[call] = id, r, y.node(), end
+			y.ids[call], y.open[call], y.was[call] = e.ID, e, y.node()
 		case last == ')':
 			now, was := y.node(), y.was[call]
-			c := Change{ID: y.ids[call], Principal: "p" + call, Time: y.open[call].Begun, Call: Call{Command: call}}
 			var changes []PathChange
 			if !now.same(was) {
 				content := []byte(read(y.t, y.file+"."+was.Sum))
 				changes = append(changes, PathChange{Path: y.file, Before: was, After: now, Content: func() ([]byte, error) { return content, nil }})
 			}
-			if _, err := y.s.Record(c, changes); err != nil {
+			if _, err := y.open[call].Settle(Call{}, changes); err != nil {
 				y.t.Fatal(err)
 			}
-			y.end[call]()
 		case call == "=":
 			y.put(string(last))
 		default:
@@ -62,8 +59,8 @@ func (y *story) play(script string) {
 				y.t.Fatal(err)
 			}
 			y.put(string(last))
-			y.ids[strings.TrimSuffix(call, "=")] = e.Change().ID
-			if err := e.Done(); err != nil {
+			y.ids[strings.TrimSuffix(call, "=")] = e.ID
+			if err := e.End(); err != nil {
 				y.t.Fatal(err)
 			}
 		}
@@ -109,7 +106,7 @@ func TestOwnChanges(t *testing.T) {
 		t.Run(tt.script+" undo "+tt.undo, func(t *testing.T) {
 			dir := t.TempDir()
 			y := &story{t, open(t, Config{Dir: filepath.Join(dir, "history")}), filepath.Join(dir, "w"),
-				map[string]string{}, map[string]Running{}, map[string]Node{}, map[string]func(){}}
+				map[string]string{}, map[string]*Entry{}, map[string]Node{}}
 			y.put("a")
 			y.play(tt.script)
 			var ids []string
@@ -150,7 +147,10 @@ func TestOwnChanges(t *testing.T) {
 func TestOwnDirectories(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Config{Dir: filepath.Join(dir, "history")})
-	begun := time.Now()
+	command, err := s.Announce(Running{Principal: "p", Begun: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var changes []PathChange
 	for _, name := range []string{"d", "d/e", "g", "g/h"} {
 		changes = append(changes, PathChange{Path: filepath.Join(dir, name), After: Node{Mode: fs.ModeDir | 0o755}})
@@ -167,7 +167,7 @@ func TestOwnDirectories(t *testing.T) {
 		}
 		changes = append(changes, PathChange{Path: path, After: now})
 	}
-	own, err := s.Record(Change{Principal: "p", Time: begun}, changes)
+	own, err := command.Settle(Call{}, changes)
 	var names []string
 	for _, p := range own {
 		names = append(names, strings.TrimPrefix(p.Path, dir))

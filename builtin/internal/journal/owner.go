@@ -3,8 +3,6 @@ package journal
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,71 +13,55 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 const (
 	ownersName = "owners"
-	lockName   = "lock"
-	// slotSize is the size in bytes of an entry that has not ended in the file of its owner. The first slot stays free:
-	// Windows lets no process read a byte that is locked.
-	slotSize = 16
+	openName   = "running" // the files of entries that have not ended
 
 	ownerDir  fs.FileMode = 0o700
 	ownerFile fs.FileMode = 0o600
+
+	// maxOwner bounds what is read of the mark of an owner, in bytes: hosts of before have the IDs of their open entries
+	// there.
+	maxOwner = 1 << 20
 )
 
-// owners are the Stores that use a directory, usually one in each process. Each has a file there, and holds its lock
-// as long as it is open.
-type owners struct {
-	dir  string // of the history
+// An owner is a Journal that uses a directory, usually one in each process. It has a mark there, and each entry that it
+// has begun and not ended has a file OWNER.ID.
+type owner struct {
+	dir  string // of the journal
 	name string // of this one
-	lock *flock.Flock
-	file *os.File // the same file, for writing
-
-	registering sync.Mutex // taken before the lock of the directory, whose waiters in other processes can only poll
+	mark *statedir.Mark
 
 	mu     sync.Mutex
-	slots  []string        // the IDs of the entries that have not ended, "" where there is none
-	torn   map[string]bool // dead owners of entries whose end cannot be told yet
 	closed bool
+	torn   map[string]bool // entries of dead owners whose end cannot be told yet
 }
 
 // shortID returns 60 random bits in letters and digits that are easily typed.
 func shortID() string { return strings.ToLower(rand.Text()[:12]) }
 
-// register makes an owner. Without the lock, another process could treat a new owner, whose lock is not held yet, as
-// dead.
-func register(dir string) (*owners, error) {
-	for _, d := range []string{dir, filepath.Join(dir, ownersName)} {
-		if err := privatefile.MakeDir(d); err != nil {
+// register makes an owner.
+func register(dir string) (o *owner, err error) {
+	for _, name := range []string{"", ownersName, openName} {
+		if err := privatefile.MakeDir(filepath.Join(dir, name)); err != nil {
 			return nil, err
 		}
 	}
-	o := &owners{dir: dir, name: shortID(), torn: make(map[string]bool)}
-	o.lock = privatefile.NewLock(o.path(o.name))
-	return o, o.locked(func() (err error) {
-		free, err := o.lock.TryLock()
-		if err == nil && !free {
-			err = fmt.Errorf("%s is locked by another process", o.lock.Path())
-		}
-		if err == nil {
-			o.file, err = os.OpenFile(o.path(o.name), os.O_WRONLY, ownerFile)
-		}
-		return err
-	})
+	o = &owner{dir: dir, name: shortID(), torn: make(map[string]bool)}
+	o.mark, err = statedir.Own(o.path(o.name))
+	return o, err
 }
 
-func (o *owners) path(name string) string { return filepath.Join(o.dir, ownersName, name) }
+func (o *owner) path(name string) string { return filepath.Join(o.dir, ownersName, name) }
 
-// locked runs do while no other goroutine or process registers, leaves, or settles what dead owners left.
-func (o *owners) locked(do func() error) error {
-	o.registering.Lock()
-	defer o.registering.Unlock()
-	return privatefile.Locked(filepath.Join(o.dir, lockName), do)
-}
+// openFile is the file of an open entry of this owner.
+func (o *owner) openFile(id string) string { return filepath.Join(o.dir, openName, o.name+"."+id) }
 
 // close refuses further entries, and reports whether it was the first call.
-func (o *owners) close() bool {
+func (o *owner) close() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	first := !o.closed
@@ -87,79 +69,75 @@ func (o *owners) close() bool {
 	return first
 }
 
-// leave removes this owner from the directory. The file of one with open entries stays until they are settled.
-func (o *owners) leave() error {
-	return o.locked(func() error {
-		err := errors.Join(o.file.Close(), o.lock.Unlock()) // first: Windows removes no open file
-		if len(o.open(o.name)) == 0 {
-			err = errors.Join(err, os.Remove(o.path(o.name)))
-		}
-		return err
-	})
-}
+// leave gives up the mark. The files of open entries stay until those are settled.
+func (o *owner) leave() error { return o.mark.Release(func() error { return nil }) }
 
-// begin records that an entry has begun, before its line is in an index.
-func (o *owners) begin(id string, sync bool) error {
+// begin records that an entry has begun, before its line is in an index. Of a command about says what runs.
+func (o *owner) begin(id string, about []byte, sync bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
 		return errClosed
 	}
-	i := slices.Index(o.slots, "")
-	if i < 0 {
-		i = len(o.slots)
+	file := o.openFile(id)
+	err := os.WriteFile(file, about, ownerFile)
+	if errors.Is(err, fs.ErrNotExist) { // the directory was removed
+		err = errors.Join(os.MkdirAll(filepath.Dir(file), ownerDir), os.WriteFile(file, about, ownerFile))
 	}
-	if err := o.write(i, id); err != nil {
-		return err
+	if err == nil && sync {
+		err = privatefile.SyncDir(filepath.Dir(file))
 	}
-	o.slots = append(o.slots[:i], append([]string{id}, o.slots[min(i+1, len(o.slots)):]...)...)
-	if !sync {
-		return nil
+	if err != nil {
+		_ = os.Remove(file)
 	}
-	return o.file.Sync()
-}
-
-// end records that an entry has ended, or was not begun.
-func (o *owners) end(id string) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	i := slices.Index(o.slots, id)
-	if i < 0 {
-		return nil
-	}
-	o.slots[i] = ""
-	return o.write(i, "")
-}
-
-func (o *owners) write(slot int, id string) error {
-	_, err := o.file.WriteAt(fmt.Appendf(nil, "%-*s\n", slotSize-1, id), int64(slot+1)*slotSize)
 	return err
 }
 
-// open returns the entries that an owner has not ended, none if its file does not exist.
-func (o *owners) open(name string) []string {
-	if name == o.name {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		return slices.DeleteFunc(slices.Clone(o.slots), func(id string) bool { return id == "" })
-	}
-	if !idNames.MatchString(name) {
+// end records that an entry has ended, or was not begun.
+func (o *owner) end(id string) error {
+	err := os.Remove(o.openFile(id))
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	f, err := os.OpenFile(o.path(name), os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow, 0)
-	if err != nil {
-		return nil
+	return err
+}
+
+// open returns the IDs of the entries that have begun and not ended, in this process and others, with their owners.
+func (o *owner) open() map[string]string {
+	ids := map[string]string{}
+	files, _ := os.ReadDir(filepath.Join(o.dir, openName))
+	for _, f := range files {
+		if name, id, ok := strings.Cut(f.Name(), "."); ok && idNames.MatchString(name) && idNames.MatchString(id) {
+			ids[id] = name
+		}
 	}
-	defer f.Close()
-	raw, _ := io.ReadAll(io.NewSectionReader(f, slotSize, maxOpen*slotSize))
+	for _, name := range o.others() {
+		for _, id := range o.slots(name) {
+			ids[id] = name
+		}
+	}
+	return ids
+}
+
+// others are the names of the other owners that have a mark.
+func (o *owner) others() (names []string) {
+	files, _ := os.ReadDir(filepath.Join(o.dir, ownersName))
+	for _, f := range files {
+		if f.Name() != o.name && idNames.MatchString(f.Name()) {
+			names = append(names, f.Name())
+		}
+	}
+	return names
+}
+
+// slots are the IDs of open entries that a host of before has in its mark.
+func (o *owner) slots(name string) []string {
+	raw, _ := privatefile.Read(o.path(name), maxOwner)
 	return strings.Fields(string(raw))
 }
 
-// maxOpen bounds how many entries of another owner are examined: far more than calls run at once.
-const maxOpen = 1 << 16
-
 // alive reports whether an owner may still end its entries. It is true if that cannot be determined.
-func (o *owners) alive(name string) bool {
+func (o *owner) alive(name string) bool {
 	if name == o.name {
 		return true
 	}
@@ -175,31 +153,38 @@ func (o *owners) alive(name string) bool {
 }
 
 // setTorn records that an entry of a dead owner is left for the next start.
-func (o *owners) setTorn(name string) {
+func (o *owner) setTorn(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.torn[name] = true
+	o.torn[id] = true
 }
 
-// settle removes the dead owners after do has settled their open entries. Those that cannot be settled now stay for
-// the next time.
-func (o *owners) settle(do func() error) error {
-	return o.locked(func() error {
-		entries, err := os.ReadDir(filepath.Join(o.dir, ownersName))
-		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !idNames.MatchString(e.Name()) || o.alive(e.Name()) })
-		if err != nil || len(entries) == 0 {
-			return err
+// settle removes the marks of dead owners and the files of their open entries, after do has settled those. Entries of
+// commands, whose files say what ran, are settled elsewhere. What cannot be settled now stays for the next time.
+func (o *owner) settle(do func() error) error {
+	left := map[string][]string{} // files of dead owners, and the entries that each stands for
+	files, _ := filepath.Glob(filepath.Join(o.dir, openName, "*.*"))
+	for _, file := range files {
+		name, id, _ := strings.Cut(filepath.Base(file), ".")
+		if info, err := os.Lstat(file); err == nil && info.Size() == 0 && idNames.MatchString(name) && !o.alive(name) {
+			left[file] = []string{id}
 		}
-		if err := do(); err != nil {
-			return err
+	}
+	for _, name := range o.others() {
+		if !o.alive(name) {
+			left[o.path(name)] = o.slots(name)
 		}
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		for _, e := range entries {
-			if !o.torn[e.Name()] {
-				err = errors.Join(err, os.Remove(o.path(e.Name())))
-			}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	err := do()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for file, ids := range left {
+		if err == nil && !slices.ContainsFunc(ids, func(id string) bool { return o.torn[id] }) {
+			_ = os.Remove(file) // else the next start does
 		}
-		return err
-	})
+	}
+	return err
 }

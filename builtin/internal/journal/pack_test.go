@@ -44,7 +44,7 @@ func TestEndsAreKnownAtOnce(t *testing.T) {
 			}
 		}
 	}
-	for i, end := range []func(*Entry) error{(*Entry).Done, (*Entry).Failed, (*Entry).Done} {
+	for i, end := range []func(*Entry) error{endOf, (*Entry).Abort, endOf} {
 		e := entry(t, s, Change{Path: path}, fmt.Sprint(i))
 		want = append([]State{Pending}, want...)
 		check()
@@ -59,7 +59,7 @@ func TestEndsAreKnownAtOnce(t *testing.T) {
 	}
 }
 
-// TestCloseLeaves holds that a Store without open changes leaves no owner.
+// TestCloseLeaves holds that a Journal without open changes leaves no owner.
 func TestCloseLeaves(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "history")
 	s := open(t, Config{Dir: dir})

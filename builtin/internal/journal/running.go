@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	runningName = "running"
-	roomsName   = "rooms"
+	roomsName = "rooms"
 	// maxRunning is the longest description of a command that runs, in bytes.
 	maxRunning = 64 << 10
 )
 
-// A Running is a command that a host with this history runs now. It is announced on disk before the command starts,
-// so that the next process can settle the entry of a killed host.
+// A Running is a command that a host with this journal runs now. It is the content of the file of its entry, so that
+// the next process can settle the entry of a killed host.
 type Running struct {
 	ID        string    `json:"id"`        // of its entry
 	PID       int       `json:"pid"`       // of the host
@@ -44,33 +43,13 @@ type Base struct {
 	Begun checkpoint.Begun `json:"begun"`
 }
 
-// Announce lets other hosts know that a command runs, until end is called or this process dies. It returns the ID of
-// the entry that the command will make.
-func Announce(j *Journal, r Running) (id string, end func(), err error) {
-	r.ID = shortID()
-	if j.cfg.Dir == "" {
-		return r.ID, func() {}, nil
-	}
-	r.PID, r.Begun, r.Command = os.Getpid(), r.Begun.UTC().Round(0), shortened(r.Command)
-	raw, err := json.Marshal(r)
-	if err != nil {
-		return "", nil, err
-	}
-	dir := filepath.Join(j.cfg.Dir, runningName)
-	if err := os.MkdirAll(dir, ownerDir); err != nil {
-		return "", nil, err
-	}
-	file := filepath.Join(dir, j.owners.name+"."+r.ID)
-	return r.ID, func() { _ = os.Remove(file) }, os.WriteFile(file, raw, ownerFile) // what stays is settled once its owner is gone
-}
-
 // Room makes a directory for the base of a root. The caller removes it; one of a killed host is removed when no
-// command needs it any more. It returns "" without a history.
+// command needs it any more. It returns "" without a journal.
 func (j *Journal) Room() (dir string, err error) {
 	if j.cfg.Dir == "" {
 		return "", nil
 	}
-	dir = j.roomAt(j.owners.name + "." + shortID())
+	dir = j.roomAt(j.owner.name + "." + shortID())
 	return dir, os.MkdirAll(dir, ownerDir)
 }
 
@@ -83,7 +62,7 @@ func (j *Journal) sweepRooms() error {
 		return nil
 	}
 	needed := map[string]bool{}
-	if err := eachRunning(j, func(_ string, r Running, _ bool) {
+	if err := j.eachRunning(func(_ string, r Running, _ bool) {
 		for _, b := range r.Bases {
 			needed[b.Room] = true
 		}
@@ -92,7 +71,7 @@ func (j *Journal) sweepRooms() error {
 	}
 	for _, e := range entries {
 		owner, _, _ := strings.Cut(e.Name(), ".")
-		if !needed[e.Name()] && idNames.MatchString(owner) && !j.owners.alive(owner) {
+		if !needed[e.Name()] && idNames.MatchString(owner) && !j.owner.alive(owner) {
 			err = errors.Join(err, os.RemoveAll(j.roomAt(e.Name())))
 		}
 	}
@@ -100,8 +79,8 @@ func (j *Journal) sweepRooms() error {
 }
 
 // RunningIn returns the commands that run and may write in or above a directory, the oldest first.
-func RunningIn(j *Journal, path string) (all []Running, err error) {
-	err = eachRunning(j, func(file string, r Running, alive bool) {
+func (j *Journal) RunningIn(path string) (all []Running, err error) {
+	err = j.eachRunning(func(_ string, r Running, alive bool) {
 		if alive && (r.Roots == nil || slices.ContainsFunc(r.Roots, func(root string) bool { return isWithin(root, path) || isWithin(path, root) })) {
 			all = append(all, r)
 		}
@@ -111,8 +90,8 @@ func RunningIn(j *Journal, path string) (all []Running, err error) {
 }
 
 // UnsettledRoots returns the roots of commands whose host was killed and whose entries are not settled.
-func UnsettledRoots(j *Journal) (roots []string, err error) {
-	err = eachRunning(j, func(_ string, r Running, alive bool) {
+func (j *Journal) UnsettledRoots() (roots []string, err error) {
+	err = j.eachRunning(func(_ string, r Running, alive bool) {
 		if !alive {
 			roots = append(roots, r.Roots...)
 		}
@@ -120,19 +99,16 @@ func UnsettledRoots(j *Journal) (roots []string, err error) {
 	return roots, err
 }
 
-// Settle settles the entries of commands whose host was killed while they ran: those that mine selects, each by one
-// process. changes returns what the command changed; its last results are what Record takes, and what releases the
-// contents. What cannot be settled is tried again.
-func Settle(j *Journal, mine func(Running) bool, changes func(r Running, room func(name string) string) (Change, []PathChange, func(), error)) (settled []Running, err error) {
-	if j.cfg.Dir == "" {
-		return nil, nil
-	}
-	err = eachRunning(j, func(file string, r Running, alive bool) {
-		own := filepath.Join(filepath.Dir(file), j.owners.name+"."+r.ID)
+// SettleKilled settles the entries of commands whose host was killed while they ran: those that mine selects, each by
+// one process. settle is called with the entry, and the directory of a room; what cannot be settled is tried again.
+func (j *Journal) SettleKilled(mine func(Running) bool, changes func(r Running, room func(name string) string) (Call,
+	[]PathChange, func(), error)) (settled []Running, err error) {
+	err = j.eachRunning(func(file string, r Running, alive bool) {
+		own := j.owner.openFile(r.ID)
 		if alive || !idNames.MatchString(r.ID) || !mine(r) || os.Rename(file, own) != nil { // another process settles it
 			return
 		}
-		if err := j.settleOne(r, changes); err != nil {
+		if err := j.settleKilled(r, changes); err != nil {
 			j.cfg.Log.Warn("what a command of a killed host changed cannot be settled", "command", r.Command,
 				"error", err)
 			_ = os.Rename(own, file)
@@ -141,42 +117,43 @@ func Settle(j *Journal, mine func(Running) bool, changes func(r Running, room fu
 		_ = os.Remove(own)
 		settled = append(settled, r)
 	})
-	return settled, errors.Join(err, j.sweepRooms())
+	if j.cfg.Dir != "" {
+		err = errors.Join(err, j.sweepRooms())
+	}
+	return settled, err
 }
 
-func (j *Journal) settleOne(r Running, changes func(Running, func(string) string) (Change, []PathChange, func(),
+func (j *Journal) settleKilled(r Running, changes func(Running, func(string) string) (Call, []PathChange, func(),
 	error)) error {
 	all, err := j.records(r.Principal)
 	if err != nil || slices.ContainsFunc(all, func(o record) bool { return o.ID == r.ID }) { // it was recorded, and its host killed then
 		return err
 	}
-	c, paths, release, err := changes(r, j.roomAt)
+	call, paths, release, err := changes(r, j.roomAt)
 	if err != nil {
 		return err
 	}
 	defer release()
-	c.ID, c.Principal, c.Scope, c.Tool, c.Time, c.Command = r.ID, r.Principal, r.Scope, r.Tool, r.Begun, r.Command
-	c.Lasting, c.Open = r.Lasting, r.Open
-	_, err = j.Record(c, paths)
+	_, err = (&Entry{ID: r.ID, journal: j, running: r}).record(call, paths)
 	return err
 }
 
-// eachRunning reads the announcements of commands. Those of killed hosts stay until they are settled, or are old. An
-// announcement that cannot be read has no roots.
-func eachRunning(j *Journal, do func(file string, r Running, alive bool)) error {
+// eachRunning reads the files of the entries of commands. Those of killed hosts stay until they are settled, or are
+// old. What cannot be read has no roots.
+func (j *Journal) eachRunning(do func(file string, r Running, alive bool)) error {
 	if j.cfg.Dir == "" {
 		return nil
 	}
-	files, err := filepath.Glob(filepath.Join(j.cfg.Dir, runningName, "*.*"))
+	files, err := filepath.Glob(filepath.Join(j.cfg.Dir, openName, "*.*"))
 	for _, file := range files {
 		owner, _, _ := strings.Cut(filepath.Base(file), ".")
-		alive := idNames.MatchString(owner) && j.owners.alive(owner)
-		var r Running
-		raw, err := privatefile.Read(file, maxRunning)
-		if errors.Is(err, os.ErrNotExist) {
-			continue // it has just ended
+		raw, readErr := privatefile.Read(file, maxRunning)
+		if errors.Is(readErr, os.ErrNotExist) || readErr == nil && len(raw) == 0 {
+			continue // it has just ended, or is an entry whose files are announced
 		}
-		if err = errors.Join(err, json.Unmarshal(raw, &r)); err != nil {
+		alive := idNames.MatchString(owner) && j.owner.alive(owner)
+		var r Running
+		if err := errors.Join(readErr, json.Unmarshal(raw, &r)); err != nil {
 			r = Running{Command: fmt.Sprintf("(unknown: %v)", err)}
 		}
 		if !alive && time.Since(r.Begun) > DefaultMaxAge {
@@ -186,9 +163,4 @@ func eachRunning(j *Journal, do func(file string, r Running, alive bool)) error 
 		do(file, r, alive)
 	}
 	return err
-}
-
-// shortened is the part of a command line that the history keeps.
-func shortened(command string) string {
-	return strings.ToValidUTF8(command[:min(len(command), maxCommand)], "\uFFFD")
 }

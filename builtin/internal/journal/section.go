@@ -19,6 +19,7 @@ const (
 	indexName = "index"
 	copyName  = "index.copy" // of the index: what is damaged in one is read from the other
 	packsName = "packs"
+	lockName  = "lock"
 	asideName = "aside"
 )
 
@@ -26,9 +27,9 @@ var sectionNames = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // A section is the part of the journal with the changes of one principal.
 type section struct {
-	dir    string
-	cfg    *Config
-	owners *owners
+	dir   string
+	cfg   *Config
+	owner *owner
 
 	mu    sync.Mutex // taken before the lock, which holds what follows too
 	packs packs
@@ -36,9 +37,9 @@ type section struct {
 	kept  int // changes remembered when it was tidied
 }
 
-func newSection(dir string, cfg *Config, owners *owners) *section {
-	p := packs{dir: filepath.Join(dir, packsName), owner: owners.name, limit: min(maxPack, cfg.Quota/packShare)}
-	return &section{dir: dir, cfg: cfg, owners: owners, packs: p}
+func newSection(dir string, cfg *Config, owner *owner) *section {
+	p := packs{dir: filepath.Join(dir, packsName), owner: owner.name, limit: min(maxPack, cfg.Quota/packShare)}
+	return &section{dir: dir, cfg: cfg, owner: owner, packs: p}
 }
 
 func sectionName(principal string) string {
@@ -63,19 +64,17 @@ func (s *section) load() (index, error) {
 
 // setStates sets the states that the owners of the entries tell.
 func (s *section) setStates(x index) {
-	open := make(map[string][]string) // by owner
+	var open map[string]string
 	for i := range x.records {
 		r := &x.records[i]
 		if r.State != "" {
 			continue
 		}
-		ids, ok := open[r.owner]
-		if !ok {
-			ids = s.owners.open(r.owner)
-			open[r.owner] = ids
+		if open == nil {
+			open = s.owner.open()
 		}
 		r.State = Done
-		if slices.Contains(ids, r.ID) {
+		if open[r.ID] != "" {
 			r.State = Pending
 		}
 	}

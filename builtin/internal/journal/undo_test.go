@@ -153,7 +153,7 @@ func TestPlanUndoRefuses(t *testing.T) {
 	first := change(t, s, Change{Path: a, Scope: "s"}, "1")
 	undo(t, s, Selection{Principal: "p", Last: 1})
 	e := entry(t, s, Change{Path: a, Scope: "s"}, "2")
-	if err := e.Failed(); err != nil {
+	if err := e.Abort(); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -169,7 +169,7 @@ func TestPlanUndoRefuses(t *testing.T) {
 		{"unknown", Selection{Principal: "p", IDs: []string{"unknown"}}, "no such change"},
 		{"of another", Selection{Principal: "q", IDs: []string{first}}, "no such change"},
 		{"undone", Selection{Principal: "p", IDs: []string{first}}, "has been undone by"},
-		{"not made", Selection{Principal: "p", IDs: []string{e.Change().ID}}, "was not made"},
+		{"not made", Selection{Principal: "p", IDs: []string{e.ID}}, "was not made"},
 	} {
 		if _, err := s.PlanUndo(tt.sel); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)

@@ -1,67 +1,31 @@
 package journal
 
 import (
-	"cmp"
 	"errors"
+	"os"
 	"path/filepath"
-	"time"
 )
 
-// maxCommand is how much of a command line the history keeps, in bytes.
-const maxCommand = 4 << 10
-
-// A Call is the history's record of a command.
-type Call struct {
-	Command   string   `json:"command,omitempty"`    // the command line, of which the beginning is kept
-	Ignored   int      `json:"ignored,omitempty"`    // files in ignored directories that changed, which are not kept
-	Notes     []string `json:"notes,omitempty"`      // what was not covered
-	HeadMoved bool     `json:"head_moved,omitempty"` // git had another commit checked out afterwards
-	// Ended is when the changes of a command were looked at; zero for changes that the host made itself.
-	Ended    time.Time `json:"ended,omitzero"`
-	Overlaps []string  `json:"overlaps,omitempty"` // commands that ran at the same time and may have made the changes
-	Lasting  bool      `json:"lasting,omitempty"`  // it was an agent program, whose calls have entries of their own
-}
-
-func (c Call) isZero() bool {
-	return c.Command == "" && c.Ignored == 0 && len(c.Notes) == 0 && !c.HeadMoved && c.Ended.IsZero()
-}
-
-// A PathChange is the change of one path by a command.
-type PathChange struct {
-	Path          string // absolute
-	Before, After Node
-	Lost          string // why what stood there before cannot be restored; "" if it can
-	Content       func() ([]byte, error)
-	Now           [][]byte  // the content of After in pieces, if it is to be kept; nil: it is not
-	From, To      time.Time // of [Change]
-	Links         []string  // of [Change]
-
-	at    location // where the content of After is kept, if it is
-	known bool     // Content returns what Before says
-}
-
-// Record records the changes of a command as one entry, and returns those that are its own: see [Journal.own]. It
-// records the fields Principal, Scope, Tool, Time and Call of c, and its ID if the change was announced. The content
-// from before is kept; of the content now only the hash is recorded.
-func (j *Journal) Record(c Change, changes []PathChange) ([]PathChange, error) {
-	if j.cfg.Dir == "" || len(changes) == 0 {
-		return changes, nil
+// recordAll is record that forgets older changes to make room on a full disk, except those with the IDs in but.
+func (s *section) recordAll(j *Journal, c Change, changes []PathChange, but []string) (full bool, err error) {
+	record := func() error {
+		if err := os.MkdirAll(s.dir, ownerDir); err != nil {
+			return err
+		}
+		return s.locked(func() (err error) {
+			full, err = s.record(c, changes)
+			return err
+		})
 	}
-	if c.Principal == "" {
-		return changes, errors.New("a change without a principal cannot be journalled")
+	err = record()
+	size := int64(0)
+	for _, p := range changes {
+		size += p.Before.Size + p.After.Size
 	}
-	c.ID, c.Time, c.State, c.Command = cmp.Or(c.ID, shortID()), c.Time.UTC().Round(0), Done, shortened(c.Command)
-	c.Ended = time.Now().UTC().Round(0)
-	changes, err := j.own(&c, changes)
-	if err != nil || len(changes) == 0 {
-		return changes, err
+	for isFull(err) && j.worthwhile(size) && j.Shrink(but...) {
+		err = record()
 	}
-	s := j.section(sectionName(c.Principal))
-	full, err := s.recordAll(j, c, changes, nil)
-	if full {
-		j.tidyLater(s)
-	}
-	return changes, err
+	return full, err
 }
 
 // record is Record under the lock. It reports whether enough has been added to tidy the journal.
@@ -69,7 +33,7 @@ func (s *section) record(c Change, changes []PathChange) (full bool, err error) 
 	number, end := s.packs.number, s.packs.end
 	var records []record
 	for i, p := range changes {
-		r := record{Change: c, owner: s.owners.name}
+		r := record{Change: c, owner: s.owner.name}
 		r.Path, r.Before, r.After, r.BeforeMode, r.AfterMode = filepath.Clean(p.Path), p.Before.Blob, p.After.Blob, p.Before.Mode, p.After.Mode
 		r.From, r.To, r.Links = p.From, p.To, p.Links
 		r.Created, r.Deleted, r.Lost, r.at[1] = p.Before.IsAbsent(), p.After.IsAbsent(), p.Lost, p.at
