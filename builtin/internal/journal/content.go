@@ -5,11 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"syscall"
-
-	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // A Blob identifies a content. The zero Blob means that there is no file. Blobs are equal if the contents are.
@@ -71,33 +66,3 @@ func (b Blob) String() string {
 
 // errOther reports that a path exists and is not a regular file.
 var errOther = errors.New("it is not a regular file")
-
-func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
-
-// openRegular opens a regular file without waiting for the other end of a FIFO. It returns nil if the path does not
-// exist.
-func openRegular(path string) (*os.File, error) {
-	info, err := os.Lstat(path)
-	if isGone(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errOther
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow, 0)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := f.Stat()
-	if err == nil && !os.SameFile(info, opened) {
-		err = errors.New("another file was put in its place just now")
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}

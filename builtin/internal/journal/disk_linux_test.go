@@ -27,7 +27,7 @@ func mount(t *testing.T) string {
 
 func TestDiskFull(t *testing.T) {
 	dir := mount(t)
-	s := open(t, Config{Dir: dir, Sync: true})
+	s := open(t, Config{Dir: dir})
 	path := filepath.Join(t.TempDir(), "f")
 	change(t, s, Change{Path: path}, "1")
 	before := stored(t, s, packsName)
@@ -63,7 +63,7 @@ func TestDiskFull(t *testing.T) {
 // TestDiskFullAtTheIndex fills the disk, so that contents fit into their page and the line does not.
 func TestDiskFullAtTheIndex(t *testing.T) {
 	dir := mount(t)
-	s := open(t, Config{Dir: dir, Sync: true})
+	s := open(t, Config{Dir: dir})
 	path := filepath.Join(t.TempDir(), "f")
 	index := filepath.Join(dir, sectionName("p"), indexName)
 	change(t, s, Change{Path: path}, "1")

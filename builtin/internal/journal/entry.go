@@ -156,7 +156,7 @@ func (j *Journal) Announce(r Running) (*Entry, error) {
 	e.journal = j
 	about, err := json.Marshal(r)
 	if err == nil {
-		err = j.owner.begin(r.ID, about, false)
+		err = j.owner.begin(r.ID, about)
 	}
 	return e, err
 }
@@ -164,7 +164,7 @@ func (j *Journal) Announce(r Running) (*Entry, error) {
 // announce begins an entry without files.
 func (j *Journal) announce(c *Change) (*Entry, error) {
 	c.ID, c.Time, c.State, c.Command = shortID(), time.Now().UTC().Round(0), Pending, shortened(c.Command)
-	return &Entry{ID: c.ID, journal: j}, j.owner.begin(c.ID, nil, j.cfg.Sync)
+	return &Entry{ID: c.ID, journal: j}, j.owner.begin(c.ID, nil)
 }
 
 // shortened is the part of a command line that the journal keeps.

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"regexp"
 	"slices"
 	"time"
@@ -49,28 +48,12 @@ type entryLine struct {
 	Call      *Call      `json:"call,omitempty"`
 }
 
+// A fileLine is the change of one file in a line. Names of links that are not UTF-8 are not kept.
 type fileLine struct {
-	Path     string   `json:"path,omitempty"`
+	Change
 	RawPath  []byte   `json:"raw_path,omitempty"` // a path that is not UTF-8, which a JSON string cannot hold
-	Before   Blob     `json:"before,omitzero"`
-	After    Blob     `json:"after,omitzero"`
 	BeforeAt location `json:"before_at,omitzero"`
 	AfterAt  location `json:"after_at,omitzero"`
-
-	BeforeMode fs.FileMode `json:"before_mode,omitzero"`
-	AfterMode  fs.FileMode `json:"after_mode,omitzero"`
-
-	BeforeStamp string `json:"before_stamp,omitempty"`
-	AfterStamp  string `json:"after_stamp,omitempty"`
-
-	Made  int      `json:"made,omitempty"`
-	Links []string `json:"links,omitempty"` // names that are not UTF-8 are not kept
-
-	From time.Time `json:"from,omitzero"`
-	To   time.Time `json:"to,omitzero"`
-
-	Lost  string `json:"lost,omitempty"`
-	State State  `json:"state,omitempty"` // where it is another one than that of the entry
 }
 
 // encode returns the line of an entry, whose records are given.
@@ -88,10 +71,9 @@ func encode(files []record) ([]byte, error) {
 		l.Call = &r.Call
 	}
 	for _, r := range files {
-		f := fileLine{Path: r.Path, Before: r.Before, After: r.After, BeforeAt: r.at[0], AfterAt: r.at[1],
-			BeforeMode: r.BeforeMode, AfterMode: r.AfterMode, Lost: r.Lost, BeforeStamp: r.BeforeStamp, AfterStamp: r.AfterStamp, From: r.From, To: r.To, Links: validNames(r.Links), Made: r.Made}
-		if r.State != Pending && r.State != l.State {
-			f.State = r.State
+		f := fileLine{Change: r.Change, BeforeAt: r.at[0], AfterAt: r.at[1]}
+		if f.Links = validNames(r.Links); r.State == Pending || r.State == l.State {
+			f.State = ""
 		}
 		if !utf8.ValidString(f.Path) {
 			f.Path, f.RawPath = "", []byte(f.Path)
@@ -161,14 +143,11 @@ func (l entryLine) records() (all []record) {
 		call = *l.Call
 	}
 	for _, f := range l.Files {
-		all = append(all, record{owner: l.Owner, at: [2]location{f.BeforeAt, f.AfterAt}, Change: Change{
-			ID: l.ID, State: cmp.Or(f.State, l.State), Time: l.Time, Principal: l.Principal, Scope: l.Scope,
-			Tool: l.Tool, Path: f.Path,
-			Before: f.Before, After: f.After, BeforeMode: f.BeforeMode, AfterMode: f.AfterMode,
-			BeforeStamp: f.BeforeStamp, AfterStamp: f.AfterStamp, UndoOf: l.UndoOf, Lost: f.Lost, Call: call,
-			From: f.From, To: f.To, Links: f.Links, Made: f.Made,
-			Created: f.Before.IsZero() && f.BeforeMode == 0, Deleted: f.After.IsZero() && f.AfterMode == 0,
-		}})
+		c := f.Change
+		c.ID, c.Time, c.Principal, c.Scope, c.Tool, c.UndoOf, c.Call = l.ID, l.Time, l.Principal, l.Scope, l.Tool, l.UndoOf, call
+		c.State = cmp.Or(f.State, l.State)
+		c.Created, c.Deleted = c.before().IsAbsent(), c.after().IsAbsent()
+		all = append(all, record{Change: c, owner: l.Owner, at: [2]location{f.BeforeAt, f.AfterAt}})
 	}
 	return all
 }

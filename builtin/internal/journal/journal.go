@@ -9,8 +9,8 @@
 // writes it through its own guards, as an entry of its own, so that an undo can be undone.
 //
 // Principals have separate sections, and none sees the changes of another. Several processes may use the journal.
-// It survives the death of processes at any moment. A power loss can remove its last seconds unless [Config.Sync] is
-// set; damage is detected, and the damaged part set aside.
+// It survives the death of processes at any moment. A power loss can remove its last seconds; damage
+// is detected, and the damaged part set aside.
 //
 //	owners/OWNER            locked by a process while it lives
 //	running/OWNER.ID        an entry that this process has not ended; of a command it says what runs
@@ -74,8 +74,6 @@ type Config struct {
 	// MaxFile is the size in bytes above which a content is recorded by its hash alone, [DefaultMaxFile] if zero; never
 	// more than a quarter of Quota. A change of such a file cannot be undone.
 	MaxFile int64
-	// Sync makes what is journalled survive a power loss, for some milliseconds a change.
-	Sync bool
 	// Torn reports whether a file may hold parts of two contents, because the process that wrote it in place was killed
 	// and the file is not repaired yet: how its last change ended is then found out at the next start. Nil: none does.
 	Torn func(path string) bool
@@ -94,32 +92,35 @@ const (
 	Unknown State = "unclear" // the process was killed, and the file has been changed since by something that was not journalled
 )
 
-// A Change is one change of one file.
+// A Change is one change of one file. Its JSON is that of a file in a line of the index.
 type Change struct {
-	ID        string // 12 letters and digits; set by Begin
-	Time      time.Time
-	Principal string
-	Scope     string
-	Tool      string
-	Path      string // absolute
-	Created   bool   // the file did not exist before
-	Deleted   bool   // the file does not exist after
-	Before    Blob   // zero: the file did not exist
-	After     Blob   // zero: the file does not exist
-	State     State
-	UndoOf    []string // the changes that this one undoes
-	UndoneBy  string   // the change that undid this one, unless that was undone; set by List and Show
+	ID        string    `json:"-"` // 12 letters and digits; set by Begin
+	Time      time.Time `json:"-"`
+	Principal string    `json:"-"`
+	Scope     string    `json:"-"`
+	Tool      string    `json:"-"`
+	Path      string    `json:"path,omitempty"`  // absolute
+	Created   bool      `json:"-"`               // the file did not exist before
+	Deleted   bool      `json:"-"`               // the file does not exist after
+	Before    Blob      `json:"before,omitzero"` // zero: the file did not exist
+	After     Blob      `json:"after,omitzero"`  // zero: the file does not exist
+	State     State     `json:"state,omitempty"` // in a line: where it is another one than that of the entry
+	UndoOf    []string  `json:"-"`               // the changes that this one undoes
+	UndoneBy  string    `json:"-"`               // the change that undid this one, unless that was undone; set by List and Show
 
 	// BeforeMode and AfterMode are those of [Node]: zero for a regular file whose mode the change left alone, and for
 	// nothing.
-	BeforeMode, AfterMode   fs.FileMode
-	BeforeStamp, AfterStamp string    // of [Node]; "" for what was read
-	Made                    int       // how many directories above the file were made for it
-	Links                   []string  // other names of the file before the change, absolute
-	From, To                time.Time // in which the change was made, if that is known better than from the call
-	Open                    []string  // entries that had begun and not ended when a command began: for Record alone
-	Lost                    string    // why Before is not kept; "" if it is, or unknown
-	Call                              // what all changes with this ID share
+	BeforeMode  fs.FileMode `json:"before_mode,omitzero"`
+	AfterMode   fs.FileMode `json:"after_mode,omitzero"`
+	BeforeStamp string      `json:"before_stamp,omitempty"` // of [Node]; "" for what was read
+	AfterStamp  string      `json:"after_stamp,omitempty"`
+	Made        int         `json:"made,omitempty"`  // how many directories above the file were made for it
+	Links       []string    `json:"links,omitempty"` // other names of the file before the change, absolute
+	From        time.Time   `json:"from,omitzero"`   // from when on the change was made, if that is known better than from the call
+	To          time.Time   `json:"to,omitzero"`
+	Open        []string    `json:"-"`              // of [Running]
+	Lost        string      `json:"lost,omitempty"` // why Before is not kept; "" if it is, or unknown
+	Call        `json:"-"`  // what all changes with this ID share
 }
 
 // before and after are what stood at the path.

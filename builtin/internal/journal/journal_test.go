@@ -168,20 +168,6 @@ func TestLargeFilesAreRecordedByHash(t *testing.T) {
 	}
 }
 
-func TestSync(t *testing.T) {
-	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history"), Sync: true})
-	path := filepath.Join(t.TempDir(), "f")
-	change(t, s, Change{Path: path}, "1")
-	change(t, s, Change{Path: path}, "2")
-	if err := s.tidyAll(); err != nil {
-		t.Fatal(err)
-	}
-	undo(t, s, Selection{Principal: "p", Last: 1})
-	if got := read(t, path); got != "1" {
-		t.Errorf("undone: %q", got)
-	}
-}
-
 func TestEndsCountOnce(t *testing.T) {
 	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history")})
 	e := entry(t, s, Change{Path: filepath.Join(t.TempDir(), "f")}, "x")

@@ -73,7 +73,7 @@ func (o *owner) close() bool {
 func (o *owner) leave() error { return o.mark.Release(func() error { return nil }) }
 
 // begin records that an entry has begun, before its line is in an index. Of a command about says what runs.
-func (o *owner) begin(id string, about []byte, sync bool) error {
+func (o *owner) begin(id string, about []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
@@ -83,9 +83,6 @@ func (o *owner) begin(id string, about []byte, sync bool) error {
 	err := os.WriteFile(file, about, ownerFile)
 	if errors.Is(err, fs.ErrNotExist) { // the directory was removed
 		err = errors.Join(os.MkdirAll(filepath.Dir(file), ownerDir), os.WriteFile(file, about, ownerFile))
-	}
-	if err == nil && sync {
-		err = privatefile.SyncDir(filepath.Dir(file))
 	}
 	if err != nil {
 		_ = os.Remove(file)

@@ -58,7 +58,7 @@ func (p *packs) path() string { return filepath.Join(p.dir, p.name()) }
 
 // put returns the location of a content, which it appends unless the pack has it already. The caller calls close
 // after the last put.
-func (p *packs) put(b Blob, content [][]byte, sync bool) (at location, err error) {
+func (p *packs) put(b Blob, content [][]byte) (at location, err error) {
 	if p.file == nil && p.number > 0 {
 		p.reopen()
 	}
@@ -66,7 +66,7 @@ func (p *packs) put(b Blob, content [][]byte, sync bool) (at location, err error
 		return location{p.name(), offset}, nil
 	}
 	if p.file == nil || p.end >= p.limit || time.Since(p.begun) > packAge {
-		if err := p.next(sync); err != nil {
+		if err := p.next(); err != nil {
 			return location{}, err
 		}
 	}
@@ -82,10 +82,7 @@ func (p *packs) put(b Blob, content [][]byte, sync bool) (at location, err error
 		clear(p.packed)
 	}
 	p.packed[b] = at.Offset
-	if sync {
-		err = p.file.Sync()
-	}
-	return at, err
+	return at, nil
 }
 
 // reopen opens the pack if it has the length that it had: a power loss, or another program, may have shortened it.
@@ -102,7 +99,7 @@ func (p *packs) reopen() {
 }
 
 // next begins another pack.
-func (p *packs) next(sync bool) error {
+func (p *packs) next() error {
 	p.close()
 	if err := os.MkdirAll(p.dir, ownerDir); err != nil {
 		return err
@@ -113,10 +110,7 @@ func (p *packs) next(sync bool) error {
 		return err
 	}
 	p.file, p.begun, p.end, p.packed = f, time.Now(), 0, make(map[Blob]int64)
-	if sync { // the names are new
-		err = errors.Join(privatefile.SyncDir(p.dir), privatefile.SyncDir(filepath.Dir(p.dir)))
-	}
-	return err
+	return nil
 }
 
 // close closes the pack until the next entry.
@@ -147,17 +141,17 @@ func (p *packs) rollback(number int, end int64) {
 
 // read returns a content after it has verified the checksum.
 func (p *packs) read(b Blob, at location) ([]byte, error) {
-	f, err := openRegular(filepath.Join(p.dir, at.Pack))
+	f, err := os.OpenFile(filepath.Join(p.dir, at.Pack), os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow, 0)
+	if errors.Is(err, fs.ErrNotExist) || at.isZero() {
+		return nil, ErrNotKept
+	}
 	if err != nil {
 		return nil, err
-	}
-	if f == nil {
-		return nil, ErrNotKept
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		return nil, err
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errOther)
 	}
 	if info.Size() < at.Offset+b.Size {
 		return nil, fmt.Errorf("%s: %w", b, ErrDamaged)

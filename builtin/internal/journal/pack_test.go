@@ -77,7 +77,7 @@ func TestRollback(t *testing.T) {
 	p := &packs{dir: filepath.Join(t.TempDir(), packsName), owner: shortID(), limit: 12}
 	put := func(content string) location {
 		t.Helper()
-		at, err := p.put(BlobOf([]byte(content)), [][]byte{[]byte(content)}, false)
+		at, err := p.put(BlobOf([]byte(content)), [][]byte{[]byte(content)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func (s *section) record(c Change, changes []PathChange) (full bool, err error) 
 // keep stores the contents of a change: first that from before, where the last change will have put it.
 func (s *section) keep(r *record, p PathChange) (err error) {
 	if err = s.keepBefore(r, p); err == nil && p.Now != nil && !r.After.IsZero() && r.After.Size <= s.cfg.MaxFile {
-		r.at[1], err = s.packs.put(r.After, p.Now, s.cfg.Sync)
+		r.at[1], err = s.packs.put(r.After, p.Now)
 	}
 	return err
 }
@@ -84,7 +84,7 @@ func (s *section) keepBefore(r *record, p PathChange) (err error) {
 		r.Lost = err.Error()
 		return nil
 	}
-	r.at[0], err = s.packs.put(r.Before, [][]byte{content}, s.cfg.Sync)
+	r.at[0], err = s.packs.put(r.Before, [][]byte{content})
 	return err
 }
 

@@ -170,14 +170,7 @@ func (s *section) append(line []byte) (err error) {
 		return errors.Join(err, f.Truncate(size))
 	}
 	s.appendToCopy(line)
-	if !s.cfg.Sync {
-		return nil
-	}
-	err = f.Sync()
-	if size == 0 { // the names are new
-		err = errors.Join(err, privatefile.SyncDir(s.dir), privatefile.SyncDir(filepath.Dir(s.dir)))
-	}
-	return err
+	return nil
 }
 
 // appendToCopy adds to the copy what the index has in addition. Errors are ignored, because the index has all lines.
@@ -188,9 +181,7 @@ func (s *section) appendToCopy(line []byte) {
 		return
 	}
 	defer f.Close()
-	if _, err := f.Write(line); err == nil && s.cfg.Sync {
-		_ = f.Sync()
-	}
+	_, _ = f.Write(line)
 }
 
 // isTorn reports whether the last line is incomplete: its writer was killed. A line end is added, and the line set
@@ -229,14 +220,10 @@ func (s *section) replaceIndex(records []record, damaged [][]byte) error {
 			return err
 		}
 	}
-	replace := privatefile.ReplaceQuickly
-	if s.cfg.Sync {
-		replace = privatefile.Replace
-	}
-	if err := replace(filepath.Join(s.dir, copyName), all.Bytes()); err != nil { // the copy first: it never has what the index has not
+	if err := privatefile.ReplaceQuickly(filepath.Join(s.dir, copyName), all.Bytes()); err != nil { // the copy first: it never has what the index has not
 		_ = os.Remove(filepath.Join(s.dir, copyName))
 	}
-	return replace(filepath.Join(s.dir, indexName), all.Bytes())
+	return privatefile.ReplaceQuickly(filepath.Join(s.dir, indexName), all.Bytes())
 }
 
 // content returns a content from the first of some places at which it is intact.
