@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +15,8 @@ import (
 
 // relink makes names of the same file of those that were before the changes, and of the others files of their own. It
 // is the last step of an undo: all contents are as they were.
-func relink(ctx context.Context, env *Env, files []journal.FileUndo, failed map[string]error) {
-	restored := map[string]journal.FileUndo{}
+func relink(ctx context.Context, env *Env, files []journal.Step, failed map[string]error) {
+	restored := map[string]journal.Step{}
 	for _, f := range files {
 		if failed[f.Path] == nil && f.Restore.IsFile() {
 			restored[f.Path] = f
@@ -38,7 +39,7 @@ func relink(ctx context.Context, env *Env, files []journal.FileUndo, failed map[
 
 // linkGroups returns, for each path that had other names, all of them. The links of a file are those from before its
 // own first change: of two files the one that changed first tells whether they were one.
-func linkGroups(restored map[string]journal.FileUndo) map[string][]string {
+func linkGroups(restored map[string]journal.Step) map[string][]string {
 	groups := map[string][]string{}
 	of := func(path string) []string {
 		if g := groups[path]; g != nil {
@@ -63,7 +64,7 @@ func linkGroups(restored map[string]journal.FileUndo) map[string][]string {
 }
 
 // linkTarget returns the name of a group that the others are linked to: one that the undo leaves alone is the old file.
-func linkTarget(names []string, restored map[string]journal.FileUndo) (target string) {
+func linkTarget(names []string, restored map[string]journal.Step) (target string) {
 	var want journal.Node
 	for _, name := range names {
 		if f, ok := restored[name]; ok {
@@ -85,7 +86,7 @@ func linkTarget(names []string, restored map[string]journal.FileUndo) (target st
 }
 
 // relinkFile makes one path a name of a file, or a file of its own if that is its own name.
-func relinkFile(ctx context.Context, env *Env, f journal.FileUndo, target string) error {
+func relinkFile(ctx context.Context, env *Env, f journal.Step, target string) error {
 	node, err := journal.NodeAt(f.Path)
 	if err != nil {
 		return err
@@ -115,7 +116,8 @@ func relinkFile(ctx context.Context, env *Env, f journal.FileUndo, target string
 		}
 		content, err := journal.ContentAt(f.Path, node)
 		if err == nil {
-			err = errors.Join(writeNew(dir, name, content, newMode(node.Mode)), dir.Chmod(name, node.Mode))
+			err = writeNew(dir, name, func(w io.Writer) error { _, err := w.Write(content); return err }, newMode(node.Mode))
+			err = errors.Join(err, dir.Chmod(name, node.Mode))
 		}
 		return err
 	})

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/journal"
@@ -16,7 +18,7 @@ import (
 
 // restoreNode restores a path where something else than a file stands or stood. It works in the directory of the
 // path, which is opened without following links, and never removes a directory that is not empty.
-func restoreNode(ctx context.Context, env *Env, f journal.FileUndo) error {
+func restoreNode(ctx context.Context, env *Env, f journal.Step) error {
 	dir, err := openDirOf(env, f.Path)
 	if err != nil {
 		return err
@@ -33,16 +35,37 @@ func restoreNode(ctx context.Context, env *Env, f journal.FileUndo) error {
 	}
 	if now.Blob != f.Expect.Blob || now.Mode.Type() != f.Expect.Mode.Type() || now.IsAbsent() != f.Expect.IsAbsent() ||
 		now.Mode&fs.ModeIrregular != 0 && now != f.Expect {
-		return errors.New("it has changed while it was to be restored: try again")
-	}
-	var content []byte
-	if !f.Restore.Blob.IsZero() {
-		if content, err = env.Runtime.history.Restored(f); err != nil {
-			return err
-		}
+		return errChanged
 	}
 	env.ReadState.Forget(f.Path)
-	return setNode(env, dir, filepath.Base(f.Path), now, f.Restore, content)
+	return setNode(env, dir, filepath.Base(f.Path), now, f.Restore, func(w io.Writer) error { return writeRestored(env, f, w) })
+}
+
+var errChanged = errors.New("it has changed while it was to be restored: try again")
+
+// writeRestored writes the content that a file is to have, or the target of a link.
+func writeRestored(env *Env, f journal.Step, w io.Writer) error {
+	if f.Staged == "" {
+		content, err := env.Runtime.history.Restored(f)
+		if err == nil {
+			_, err = w.Write(content)
+		}
+		return err
+	}
+	if f.Restore.Mode.Type() == fs.ModeSymlink {
+		target, err := os.Readlink(f.Staged)
+		if err == nil {
+			_, err = io.WriteString(w, target)
+		}
+		return err
+	}
+	staged, err := os.Open(f.Staged)
+	if err != nil {
+		return err
+	}
+	defer staged.Close()
+	_, err = io.Copy(w, staged)
+	return err
 }
 
 // openDirOf opens the directory of a path that may be changed. The journal holds real paths, so where a directory of
@@ -72,7 +95,7 @@ func ledAway(path string, now guard.Path) error {
 }
 
 // emptied returns an error if a directory that is to go holds more than what goes before it.
-func emptied(f journal.FileUndo, gone map[string]bool) error {
+func emptied(f journal.Step, gone map[string]bool) error {
 	if !f.Expect.Mode.IsDir() || f.Restore.Mode.IsDir() {
 		return nil
 	}
@@ -84,7 +107,7 @@ func emptied(f journal.FileUndo, gone map[string]bool) error {
 }
 
 // chmodDir gives a directory a mode.
-func chmodDir(env *Env, f journal.FileUndo, mode fs.FileMode) error {
+func chmodDir(env *Env, f journal.Step, mode fs.FileMode) error {
 	dir, err := openDirOf(env, f.Path)
 	if err != nil {
 		return err
@@ -99,13 +122,17 @@ func chmodDir(env *Env, f journal.FileUndo, mode fs.FileMode) error {
 
 // setNode puts a directory, a link, a file or nothing in the place of what is at a name. If that fails, what was
 // there remains.
-func setNode(env *Env, dir *os.Root, name string, now, next journal.Node, content []byte) error {
+func setNode(env *Env, dir *os.Root, name string, now, next journal.Node, content func(io.Writer) error) error {
 	create := func(name string) error {
 		switch {
 		case next.Mode.IsDir():
 			return dir.Mkdir(name, 0o700) // chmodDir gives it its mode
 		case next.Mode&fs.ModeSymlink != 0:
-			return dir.Symlink(string(content), name)
+			var target strings.Builder
+			if err := content(&target); err != nil {
+				return err
+			}
+			return dir.Symlink(target.String(), name)
 		}
 		if err := writeNew(dir, name, content, newMode(next.Mode)); err != nil || next.Mode == 0 {
 			return err
@@ -135,11 +162,10 @@ func newMode(mode fs.FileMode) fs.FileMode {
 }
 
 // writeNew writes a file that did not exist.
-func writeNew(dir *os.Root, name string, content []byte, mode fs.FileMode) error {
+func writeNew(dir *os.Root, name string, content func(io.Writer) error, mode fs.FileMode) error {
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Close())
+	return errors.Join(content(f), f.Close())
 }

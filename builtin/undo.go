@@ -229,7 +229,7 @@ func runningIn(store *journal.Journal, policy *guard.Policy, sel UndoSelection) 
 
 // undo does what was planned, as one entry of the history.
 func undo(ctx context.Context, env *Env, sel UndoSelection, plan *journal.Undo, r *UndoResult) error {
-	var files []journal.FileUndo
+	var files []journal.Step
 	gone := map[string]bool{}
 	for _, f := range plan.Files {
 		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, SetID: f.SetID}
@@ -256,24 +256,31 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *journal.Undo, 
 	if sel.IsRewind() {
 		own.Tool = "rewind"
 	}
-	entry, err := env.Runtime.history.BeginUndo(journal.Change{Scope: own.Scope, Tool: own.Tool}, files)
+	entry, err := env.Runtime.history.BeginSteps(journal.Change{Scope: own.Scope, Tool: own.Tool}, files)
 	if err != nil {
 		return err
 	}
-	return restoreAll(ctx, &own, files, entry, r)
+	failed, err := makeSteps(ctx, &own, files, entry)
+	for i := range r.Files {
+		r.Files[i].Err = cmp.Or(failed[r.Files[i].Path], r.Files[i].Err)
+	}
+	if len(failed) < len(files) {
+		r.ID = entry.ID
+	}
+	return err
 }
 
-// restoreAll restores files, and says of each what became of it. Directories become usable first, and get their modes
-// when everything is in them.
-func restoreAll(ctx context.Context, env *Env, files []journal.FileUndo, entry *journal.Entry,
-	r *UndoResult) error {
-	isDir := func(f journal.FileUndo) bool { return f.Restore.Mode.IsDir() }
+// makeSteps makes the steps of an entry, ends it, and returns why some were not made, by path. Directories become
+// usable first, and get their modes when everything is in them.
+func makeSteps(ctx context.Context, env *Env, files []journal.Step, entry *journal.Entry) (failed map[string]error, err error) {
+	isDir := func(f journal.Step) bool { return f.Restore.Mode.IsDir() }
 	for _, f := range files {
 		if isDir(f) && f.Expect.Mode.IsDir() {
 			_ = chmodDir(env, f, f.Restore.Mode|0o700) // the second one tells the error
 		}
 	}
-	failed, open, lost := map[string]error{}, false, entry.Lost()
+	failed = map[string]error{}
+	open, lost := false, entry.Lost()
 	for _, f := range files {
 		if err := restore(ctx, env, f, lost[f.Path]); err != nil {
 			failed[f.Path] = err
@@ -289,22 +296,14 @@ func restoreAll(ctx context.Context, env *Env, files []journal.FileUndo, entry *
 			}
 		}
 	}
-	for i := range r.Files {
-		if err := failed[r.Files[i].Path]; err != nil {
-			r.Files[i].Err = err
-		}
-	}
-	if len(failed) < len(files) {
-		r.ID = entry.ID
-	}
 	if open {
-		return nil // how the undo of a torn file ended shows when the next start has made the file whole
+		return failed, nil // how the undo of a torn file ended shows when the next start has made the file whole
 	}
-	return entry.End(slices.Collect(maps.Keys(failed))...)
+	return failed, entry.End(slices.Collect(maps.Keys(failed))...)
 }
 
 // removeMade removes the directories that were made for files that have gone, unless they hold something.
-func removeMade(env *Env, files []journal.FileUndo, failed map[string]error) {
+func removeMade(env *Env, files []journal.Step, failed map[string]error) {
 	var dirs []string
 	for _, f := range files {
 		if failed[f.Path] != nil || !f.Restore.IsAbsent() {
@@ -328,12 +327,12 @@ func removeMade(env *Env, files []journal.FileUndo, failed map[string]error) {
 // mayRestore returns an error if an undo of all must not change the path of f. Ask rules do not apply: the owner
 // undoes. If a directory of the path must be restored first, the path leads elsewhere until then; it is judged when
 // it is restored.
-func mayRestore(env *Env, f journal.FileUndo, all []journal.FileUndo) error {
+func mayRestore(env *Env, f journal.Step, all []journal.Step) error {
 	if f.Expect.IsAbsent() && f.Restore.IsAbsent() {
 		return nil // perhaps with its directory, and a link stands there
 	}
 	entry, err := env.Policy.ResolveEntry(f.Path)
-	if err != nil || entry.Real() != f.Path && slices.ContainsFunc(all, func(dir journal.FileUndo) bool {
+	if err != nil || entry.Real() != f.Path && slices.ContainsFunc(all, func(dir journal.Step) bool {
 		return dir.Restore.Mode.IsDir() && strings.HasPrefix(f.Path, dir.Path+string(filepath.Separator))
 	}) {
 		return nil
@@ -369,7 +368,7 @@ func fileOf(env *Env, name string) (guard.Path, error) {
 }
 
 // restore restores what was at one path, under its lock. lost is why what is there now is not kept.
-func restore(ctx context.Context, env *Env, f journal.FileUndo, lost string) error {
+func restore(ctx context.Context, env *Env, f journal.Step, lost string) error {
 	stands := f.Expect
 	stands.Stamp = ""
 	switch {
@@ -377,14 +376,14 @@ func restore(ctx context.Context, env *Env, f journal.FileUndo, lost string) err
 		return nil
 	case lost != "" && !f.Forced && f.Gone == "":
 		return fmt.Errorf("its present content could not be kept (%s), so the change could not be undone: use force to lose it", lost)
-	case f.Gone == "" && (f.Expect.IsFile() || f.Expect.IsAbsent()) && (f.Restore.IsFile() || f.Restore.IsAbsent()):
+	case f.Gone == "" && f.Staged == "" && (f.Expect.IsFile() || f.Expect.IsAbsent()) && (f.Restore.IsFile() || f.Restore.IsAbsent()):
 		return restoreFile(ctx, env, f)
 	}
 	return restoreNode(ctx, env, f)
 }
 
 // restoreFile restores a regular file, or removes one.
-func restoreFile(ctx context.Context, env *Env, f journal.FileUndo) error {
+func restoreFile(ctx context.Context, env *Env, f journal.Step) error {
 	path, err := fileOf(env, f.Path)
 	if err != nil {
 		return err
@@ -397,7 +396,7 @@ func restoreFile(ctx context.Context, env *Env, f journal.FileUndo) error {
 	}
 	defer t.close()
 	if t.present() != f.Expect.Blob {
-		return errors.New("the file has changed while it was to be restored: try again")
+		return errChanged
 	}
 	if f.Restore.IsAbsent() {
 		return t.remove(&own)

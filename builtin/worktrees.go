@@ -234,49 +234,54 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 		}
 		return why != nil
 	})
-	if err := m.Current(ctx); err != nil {
+	steps, err := applying(w.Source, m, env.Principal) // what is found now must be what was merged
+	if err == nil {
+		err = m.Current(ctx)
+	}
+	if err != nil {
 		return done, err
 	}
-	m.Journal = env.Runtime.journal
-	call := journal.Change{Principal: env.Principal, Scope: env.Scope, Tool: "try",
-		Call: journal.Call{Command: command}}
-	changes, err := recorded(w.Source, m)
-	var entry *journal.Entry
-	if err == nil {
-		entry, err = env.Runtime.history.BeginAll(call, changes)
-	}
+	entry, err := env.Runtime.history.BeginSteps(journal.Change{Scope: env.Scope, Tool: "try", Call: journal.Call{Command: command}}, steps)
 	if err != nil {
 		return done, fmt.Errorf("nothing was applied, because it could not be journalled: %w", err)
 	}
-	left, err := applyAll(env, w, m, &done)
-	for _, p := range changes { // a directory whose files were left is not made
-		if now, lookErr := os.Lstat(p.Path); p.After.Mode.IsDir() && (lookErr != nil || !now.IsDir()) {
-			left = append(left, p.Path)
+	failed, err := makeSteps(ctx, env, steps, entry)
+	for _, c := range m.Changes {
+		switch why := failed[filepath.Join(w.Source, filepath.FromSlash(c.Path))]; {
+		case why == nil:
+			done.Changed++
+		case errors.Is(why, errChanged):
+			done.Conflicts = append(done.Conflicts, c.Path)
+		default:
+			err = errors.Join(err, fmt.Errorf("%s: %w", c.Path, why))
 		}
 	}
-	return done, errors.Join(err, entry.End(left...))
+	if err != nil {
+		err = fmt.Errorf("%d of %d files were applied: %w", done.Changed, len(m.Changes), err)
+	}
+	return done, err
 }
 
-// applyAll makes the changes of a merge, and returns the files that it leaves as they are.
-func applyAll(env *Env, w *Worktree, m *worktree.Merge, done *worktree.Applied) (left []string, err error) {
-	for i, c := range m.Changes {
-		file := filepath.Join(w.Source, filepath.FromSlash(c.Path))
-		err := m.Write(c)
-		switch {
-		case errors.Is(err, worktree.ErrStale):
-			done.Conflicts = append(done.Conflicts, c.Path)
-			left = append(left, file)
-		case err != nil:
-			for _, c := range m.Changes[i:] {
-				left = append(left, filepath.Join(w.Source, filepath.FromSlash(c.Path)))
-			}
-			return left, fmt.Errorf("%d of %d files were applied: %s: %w", done.Changed, len(m.Changes), c.Path, err)
-		default:
-			env.ReadState.Forget(file)
-			done.Changed++
+// applying returns the steps that make the changes of a merge. What they replace and the history does not keep is
+// lost: a person applies.
+func applying(top string, m *worktree.Merge, principal string) (steps []journal.Step, err error) {
+	for _, c := range slices.Concat(m.Changes, m.Dirs()) {
+		f := journal.Step{Principal: principal, Path: filepath.Join(top, filepath.FromSlash(c.Path)), Staged: c.Staged, Forced: true}
+		if f.Expect, err = journal.NodeAt(f.Path); err == nil && c.Staged != "" {
+			f.Restore, err = journal.NodeAt(c.Staged)
+			f.Restore.Stamp = ""
 		}
+		if err != nil {
+			return nil, err
+		}
+		if mode := m.Mode(c); mode != 0 {
+			f.Restore.Mode = mode
+		}
+		steps = slices.DeleteFunc(steps, func(o journal.Step) bool { return o.Path == f.Path }) // a directory replaces a file
+		steps = append(steps, f)
 	}
-	return left, nil
+	slices.SortStableFunc(steps, journal.InOrder)
+	return steps, nil
 }
 
 // writable refuses what a rule denies to Edit.
@@ -290,38 +295,4 @@ func writable(policy *guard.Policy, path string) error {
 		return v
 	}
 	return nil
-}
-
-// recorded returns the history's record of a merge.
-func recorded(top string, m *worktree.Merge) (changes []journal.PathChange, err error) {
-	for _, dir := range m.NewDirs() {
-		made, err := journal.NodeAt(dir.Staged)
-		if err != nil {
-			return nil, err
-		}
-		changes = append(changes, journal.PathChange{Path: filepath.Join(top, filepath.FromSlash(dir.Path)), After: made})
-	}
-	for _, c := range m.Changes {
-		p := journal.PathChange{Path: filepath.Join(top, filepath.FromSlash(c.Path))}
-		if p.Before, err = journal.NodeAt(p.Path); err != nil {
-			return nil, err
-		}
-		if c.Staged != "" {
-			if p.After, err = journal.NodeAt(c.Staged); err != nil {
-				return nil, err
-			}
-		}
-		if mode := m.Mode(c); mode != 0 {
-			p.After.Mode = mode
-		} else if c.Staged != "" {
-			target, err := os.Readlink(c.Staged)
-			if err != nil {
-				return nil, err
-			}
-			p.Now = [][]byte{[]byte(target)}
-		}
-		p.Content = func() ([]byte, error) { return journal.ContentAt(p.Path, p.Before) }
-		changes = append(changes, p)
-	}
-	return changes, err
 }

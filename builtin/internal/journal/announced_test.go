@@ -53,7 +53,7 @@ func TestAnnouncedKilled(t *testing.T) {
 		if err != nil || len(u.Files) != files {
 			t.Fatalf("%+v, %v", u, err)
 		}
-		e, err := dying.BeginUndo(Change{Tool: "undo"}, u.Files)
+		e, err := dying.BeginSteps(Change{Tool: "undo"}, u.Files)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestAnnounced(t *testing.T) {
 	if err != nil || len(u.Files) != 2 {
 		t.Fatalf("%+v, %v", u, err)
 	}
-	e, err := s.BeginUndo(Change{Tool: "rewind"}, u.Files)
+	e, err := s.BeginSteps(Change{Tool: "rewind"}, u.Files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -176,12 +176,12 @@ func TestDiskFullKeepsWhatIsUndone(t *testing.T) {
 	change(t, s, Change{Path: path}, "0")
 	id := change(t, s, Change{Path: path}, "1")
 	change(t, s, Change{Path: path + "2"}, "2")
-	begin := func() (*Entry, FileUndo, error) {
+	begin := func() (*Entry, Step, error) {
 		plan, err := s.PlanUndo(Selection{Principal: "p", IDs: []string{id}, Force: true})
 		if err != nil || len(plan.Files) != 1 {
 			t.Fatalf("%+v, %v", plan, err)
 		}
-		entry, err := s.BeginUndo(Change{}, plan.Files)
+		entry, err := s.BeginSteps(Change{}, plan.Files)
 		return entry, plan.Files[0], err
 	}
 	put(t, path, strings.Repeat("x", 2<<20)) // has no room

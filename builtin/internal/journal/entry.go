@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,34 +94,29 @@ func (j *Journal) Begin(c Change, before []byte, after ...[]byte) (*Entry, error
 	if !c.Deleted && !c.AfterMode.IsDir() {
 		p.After.Blob, p.Now = BlobOf(after...), append([][]byte{}, after...)
 	}
-	e, err := j.BeginAll(c, []PathChange{p})
+	e, err := j.announce(&c)
+	if err == nil {
+		err = e.add(c, []PathChange{p}, nil)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Path, err)
 	}
 	return e, nil
 }
 
-// BeginAll announces a change of several files, and keeps their contents. It records the fields Principal, Scope,
-// Tool, Command and UndoOf of c. After an error nothing is journalled.
-func (j *Journal) BeginAll(c Change, changes []PathChange) (*Entry, error) {
-	if j.cfg.Dir == "" || len(changes) == 0 {
+// BeginSteps announces an undo, a rewind, or the application of a copy, and keeps the contents that it replaces. Its
+// parts belong to the principals of the steps. It records the fields Scope, Tool and Command of c. After an error
+// nothing is journalled.
+func (j *Journal) BeginSteps(c Change, files []Step) (*Entry, error) {
+	if j.cfg.Dir == "" || len(files) == 0 {
 		return &Entry{}, nil
 	}
-	e, err := j.announce(&c)
-	if err == nil {
-		err = e.add(c, changes, nil)
-	}
-	return e, err
-}
-
-// BeginUndo is BeginAll for an undo, whose parts belong to the principals of the files.
-func (j *Journal) BeginUndo(c Change, files []FileUndo) (*Entry, error) {
 	e, err := j.announce(&c)
 	if err != nil {
 		return nil, err
 	}
 	files = slices.SortedStableFunc(slices.Values(files),
-		func(a, b FileUndo) int { return strings.Compare(a.Principal, b.Principal) })
+		func(a, b Step) int { return strings.Compare(a.Principal, b.Principal) })
 	var undone []string
 	linked := linkedNow(files)
 	for _, f := range files {
@@ -189,7 +185,7 @@ func (e *Entry) add(c Change, changes []PathChange, but []string) (err error) {
 }
 
 // linkedNow returns a function for the other names of a file now, among those that an undo restores.
-func linkedNow(files []FileUndo) func(path string) []string {
+func linkedNow(files []Step) func(path string) []string {
 	names, ids := map[walk.ID][]string{}, map[string]walk.ID{}
 	add := func(path string) {
 		info, err := walk.Lstat(path)
@@ -210,11 +206,15 @@ func linkedNow(files []FileUndo) func(path string) []string {
 }
 
 // change returns the change that restores a file.
-func (f FileUndo) change() PathChange {
+func (f Step) change() PathChange {
 	p := PathChange{Path: f.Path, Before: f.Expect, After: f.Restore,
 		Content: func() ([]byte, error) { return ContentAt(f.Path, f.Expect) }}
 	if at := f.kept[place{f.Principal, f.Restore.Blob}]; len(at) > 0 {
 		p.at = at[0]
+	}
+	if f.Staged != "" && f.Restore.Mode.Type() == fs.ModeSymlink {
+		target, _ := os.Readlink(f.Staged) // an error shows when it is restored
+		p.Now = [][]byte{[]byte(target)}
 	}
 	return p
 }

@@ -2,7 +2,7 @@
 //
 // An entry is what one call changes: an Edit or a Write one file, an undo, a rewind or an applied copy several, a
 // command what the tree of its workspace shows at its end. It is announced on disk before the first file changes
-// ([Journal.Begin], [Journal.BeginAll], [Journal.BeginUndo], [Journal.Announce]) and settled afterwards. If the process is killed in between,
+// ([Journal.Begin], [Journal.BeginAll], [Journal.BeginSteps], [Journal.Announce]) and settled afterwards. If the process is killed in between,
 // the next one settles the entry: from the files that were announced, or from the tree.
 //
 // The package never writes the files of the user. [Journal.PlanUndo] returns what an undo has to write; the caller

@@ -148,7 +148,7 @@ func (p places) content(j *Journal, principal string, b Blob) ([]byte, error) {
 }
 
 // Preview returns the diff from what a file holds to what an undo restores.
-func (j *Journal) Preview(f FileUndo) (string, error) {
+func (j *Journal) Preview(f Step) (string, error) {
 	return j.diff(f.kept, f.from, f.Path, f.Expect, f.Restore)
 }
 

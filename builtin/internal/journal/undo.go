@@ -21,7 +21,7 @@ type Selection struct {
 	Before    string    // the ID of a call: made by it or later, as with Since
 	Last      int       // the last so many that are neither undone nor undos
 
-	// Force also undoes changes if that loses others: FileUndo.Loses lists them.
+	// Force also undoes changes if that loses others: Step.Loses lists them.
 	Force bool
 	// DryRun only plans: nothing is restored.
 	DryRun bool
@@ -34,16 +34,16 @@ func (sel Selection) IsRewind() bool { return sel.Before != "" || !sel.Since.IsZ
 
 // An Undo is a plan to undo changes.
 type Undo struct {
-	Files   []FileUndo // in the order of restoring
-	Refused []Refusal  // files that cannot be restored
+	Files   []Step    // in the order of restoring
+	Refused []Refusal // files that cannot be restored
 	// HeadMoved are the IDs of the calls that changed the commit that git has checked out.
 	HeadMoved []string
 }
 
-// A FileUndo is the undo of one file. The caller verifies under the lock of the file that it is as in Expect,
-// sections the change to Restore with UndoOf set to Changes, and makes it. If Expect and Restore are equal the file
-// is not changed, but the change is journalled, so that the changes count as undone.
-type FileUndo struct {
+// A Step is what an undo, a rewind or the application of a copy does at one path. The caller verifies under the lock
+// of the file that it is as in Expect, after it has announced all steps, and makes it what Restore says. If Expect and
+// Restore are equal nothing changes there, but the step is journalled, so that the changes count as undone.
+type Step struct {
 	Principal string // whose change is the newest, in whose name the undo is journalled
 	Path      string
 	Expect    Node     // what is there now
@@ -58,6 +58,8 @@ type FileUndo struct {
 	Begun time.Time // when the oldest of the changes may have been made
 	Made  int       // how many directories above the file were made for it, and go with it if they are empty
 	SetID bool      // Restore lacks set-id bits that the file had, see setID
+
+	Staged string // the file or link that has the content of Restore; "": the journal has it
 
 	kept places // where contents are
 	from string // the principal whose change is the oldest: what was there before is kept for that one
@@ -110,14 +112,14 @@ func (j *Journal) PlanUndo(sel Selection) (*Undo, error) {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(u.Files, inOrder)
+	slices.SortStableFunc(u.Files, InOrder)
 	return u, nil
 }
 
-// inOrder sorts the steps of an undo: first removals, a directory after its content; then
+// InOrder compares steps by the order in which they are made: first removals, a directory after its content; then
 // directories, parents first.
-func inOrder(a, b FileUndo) int {
-	rank := func(f FileUndo) int {
+func InOrder(a, b Step) int {
+	rank := func(f Step) int {
 		switch {
 		case f.Restore.IsAbsent():
 			return 0
@@ -235,7 +237,7 @@ func (j *Journal) planFile(u *Undo, changes, all []record, kept places, force bo
 			oldest = r
 		}
 	}
-	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before(),
+	f := Step{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before(),
 		Forced: force, kept: kept, from: oldest.Principal, Links: oldest.Links, Made: oldest.Made, Begun: oldest.from()}
 	f.Alone = f.Links == nil && oldest.isObserved() && oldest.before().same(oldest.after())
 	if kept := f.Restore.Mode &^ setID(f.Restore.Mode); kept != f.Restore.Mode {
@@ -316,7 +318,7 @@ func (c *Config) notKept(n Node) string {
 }
 
 // Restored returns the content of Restore, which must not be zero. Errors are those of [Journal.Content].
-func (j *Journal) Restored(f FileUndo) ([]byte, error) {
+func (j *Journal) Restored(f Step) ([]byte, error) {
 	return f.kept.content(j, f.from, f.Restore.Blob)
 }
 

@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 )
 
 // A Merge is the merge of the changes in a worktree with the present state of the user's work tree. Close removes its
@@ -23,14 +20,10 @@ type Merge struct {
 	// Conflicts are files that both have changed. In a text they have the usual marks; of other files the user's version
 	// is kept.
 	Conflicts []string
-	// Journal is the directory in which temporary files are named, so that the next start removes those of a killed
-	// process.
-	Journal string
 
 	w     *Worktree
 	root  *os.Root // of the user's work tree
 	stage string
-	seen  map[string]fs.FileInfo // the user's files, when [Merge.Current] looked
 
 	present manifest // for a plain copy: the user's files that are changed
 }
@@ -41,8 +34,7 @@ type Merged struct {
 	Staged string // the file that is to stand there; "": it is removed
 }
 
-// ErrStale reports that a file has changed between the merge and its writing.
-var ErrStale = errors.New("it has changed while it was merged")
+var errStale = errors.New("it has changed while it was merged")
 
 // Merge merges the changes in the worktree into the present state of the user's work tree, and changes nothing there.
 // Hidden files are neither read nor changed.
@@ -199,10 +191,6 @@ func (c Merged) removedFirst() string {
 
 // Current returns an error unless the user's files are those that were merged.
 func (m *Merge) Current(ctx context.Context) error {
-	m.seen = map[string]fs.FileInfo{}
-	for _, c := range m.Changes { // before git compares them
-		m.seen[c.Path] = m.file(c.Path)
-	}
 	if m.w.plain() {
 		return m.currentPlain()
 	}
@@ -213,28 +201,10 @@ func (m *Merge) Current(ctx context.Context) error {
 	changed := fields(out)
 	for _, c := range m.Changes {
 		if slices.Contains(changed, c.Path) {
-			return fmt.Errorf("%s: %w: nothing was applied, try again", c.Path, ErrStale)
+			return fmt.Errorf("%s: %w: nothing was applied, try again", c.Path, errStale)
 		}
 	}
 	return nil
-}
-
-// file returns the description of the user's file or link, nil if it does not exist.
-func (m *Merge) file(name string) fs.FileInfo {
-	info, err := m.root.Lstat(name)
-	if err != nil || info.IsDir() {
-		return nil
-	}
-	return info
-}
-
-// stale reports whether the user's file has changed since [Merge.Current].
-func (m *Merge) stale(name string) bool {
-	was, is := m.seen[name], m.file(name)
-	if is == nil { // nothing is overwritten
-		return false
-	}
-	return was == nil || !os.SameFile(was, is) || was.Size() != is.Size() || !was.ModTime().Equal(is.ModTime())
 }
 
 // Mode returns the mode of the file after a change, 0 for a link or a removal. It is that of the present file unless
@@ -252,70 +222,30 @@ func (m *Merge) Mode(c Merged) fs.FileMode {
 	return mode
 }
 
-// NewDirs returns the directories that the changes need and that do not exist, parents first.
-func (m *Merge) NewDirs() (dirs []Merged) {
+// Dirs returns the directories that the changes need and that do not exist, and those that they leave empty, which git
+// does not keep.
+func (m *Merge) Dirs() (dirs []Merged) {
+	gone, needed := map[string]bool{}, map[string]bool{}
 	for _, c := range m.Changes {
-		for dir := path.Dir(c.Path); c.Staged != "" && dir != "."; dir = path.Dir(dir) {
-			if _, err := m.root.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		gone[c.Path] = c.Staged == ""
+		for dir := path.Dir(c.Path); c.Staged != "" && dir != "." && !needed[dir]; dir = path.Dir(dir) {
+			needed[dir] = true
+			if info, err := m.root.Lstat(dir); err != nil || !info.IsDir() {
 				dirs = append(dirs, Merged{dir, filepath.Join(m.stage, filepath.FromSlash(dir))})
 			}
 		}
 	}
-	slices.SortFunc(dirs, func(a, b Merged) int { return strings.Compare(a.Path, b.Path) })
-	return slices.Compact(dirs)
-}
-
-// Write makes one change in the user's work tree. The error matches [ErrStale] if the file has changed since
-// [Merge.Current].
-func (m *Merge) Write(c Merged) error {
-	step("write")
-	if m.stale(c.Path) {
-		return ErrStale
-	}
-	if c.Staged == "" {
-		if err := m.root.Remove(c.Path); err != nil {
-			return err
+	for _, c := range m.Changes {
+		for dir := path.Dir(c.Path); c.Staged == "" && dir != "." && !needed[dir]; dir = path.Dir(dir) {
+			entries, err := fs.ReadDir(m.root.FS(), dir)
+			if _, known := gone[dir]; known || err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !gone[path.Join(dir, e.Name())] }) {
+				break
+			}
+			gone[dir] = true
+			dirs = append(dirs, Merged{Path: dir})
 		}
-		for dir := path.Dir(c.Path); dir != "." && m.root.Remove(dir) == nil; dir = path.Dir(dir) { // git keeps no empty one
-		}
-		return nil
 	}
-	if info, err := m.root.Lstat(c.Path); err == nil && info.IsDir() && m.root.Remove(c.Path) != nil { // for git an empty one is none
-		return ErrStale
-	}
-	dir := path.Dir(c.Path)
-	if err := m.root.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	in, err := m.root.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	return atomicfile.Place(in, path.Base(c.Path), atomicfile.Options{JournalDir: m.Journal},
-		func(name string) error { return draft(in, name, c, m.Mode(c)) })
-}
-
-// draft writes the new file under another name.
-func draft(in *os.Root, name string, c Merged, mode fs.FileMode) error {
-	if mode == 0 {
-		target, err := os.Readlink(c.Staged)
-		if err != nil {
-			return err
-		}
-		return in.Symlink(target, name)
-	}
-	src, err := os.Open(c.Staged)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(dst, src)
-	return errors.Join(err, dst.Chmod(mode), dst.Close())
+	return dirs
 }
 
 // Close removes the stage.

@@ -195,7 +195,7 @@ func (m *Merge) mergePlain(ctx context.Context) error {
 
 // stageNode copies a file or link of the copy to the stage.
 func stageNode(tree, stage *os.Root, name string, n node) error {
-	if err := stage.MkdirAll(path.Dir(name), 0o700); err != nil {
+	if err := stage.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
 	}
 	if !n.Link {
@@ -216,7 +216,7 @@ func (m *Merge) currentPlain() error {
 			return err
 		}
 		if now != m.present[c.Path] {
-			return fmt.Errorf("%s: %w: nothing was applied, try again", c.Path, ErrStale)
+			return fmt.Errorf("%s: %w: nothing was applied, try again", c.Path, errStale)
 		}
 	}
 	return nil

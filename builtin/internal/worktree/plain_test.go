@@ -81,11 +81,7 @@ func TestPlain(t *testing.T) {
 			if err := m.Current(t.Context()); err != nil {
 				t.Error(err)
 			}
-			for _, change := range m.Changes {
-				if err := m.Write(change); err != nil {
-					t.Errorf("%s: %v", change.Path, err)
-				}
-			}
+			write(t, dir, m)
 			if c.conflicts == "" && c.user == "" {
 				if got, want := sh(t, dir, "rm -r .git; find . ! -type d | sort; find . -type f -exec cat {} +"), sh(t,
 					w.Tree(), "rm -rf .git; find . ! -type d | sort; find . -type f -exec cat {} +"); got != want {
