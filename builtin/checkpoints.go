@@ -238,7 +238,7 @@ func (m *commandMark) beginRoots(ctx context.Context, roots []string) {
 }
 
 // settleKilled settles the entries of commands in the roots whose host was killed, and returns those commands.
-func (b *Runtime) settleKilled(policy *guard.Policy) []journal.Running {
+func (b *Runtime) settleKilled(policy *guard.Policy) (killed []journal.Running) {
 	if !b.history.Keeps() {
 		return nil
 	}
@@ -251,29 +251,41 @@ func (b *Runtime) settleKilled(policy *guard.Policy) []journal.Running {
 			return err == nil && !slices.ContainsFunc(roots, func(root string) bool { return isBelow(base.Root, root) })
 		})
 	}
-	killed, err := b.history.SettleKilled(mine, func(r journal.Running, room func(string) string) (journal.Call, []journal.PathChange, func(), error) {
-		var reports rootReports
-		for _, base := range r.Bases {
-			report, err := checkpoint.Settle(checkpoint.Config{Root: base.Root, Dir: room(base.Room),
-				Hidden: hiddenFiles(policy)}, base.Begun)
-			if errors.Is(err, fs.ErrNotExist) { // the root, or its base
-				report, err = &checkpoint.Report{Notes: []string{fmt.Sprintf("What it changed in %s is not known: %v.",
-					base.Root, err)}}, nil
-			}
-			if err != nil {
-				reports.close()
-				return journal.Call{}, nil, nil, err
-			}
-			reports = append(reports, rootReport{base.Root, report})
-		}
-		call := reports.call()
-		call.Notes = append(call.Notes, "The host was killed while it ran.")
-		return call, reports.changes(), reports.close, nil
-	})
+	taken, err := b.history.Killed(mine)
 	if err != nil {
-		b.log.Warn("cannot settle the commands of killed hosts", "error", err)
+		b.log.Warn("cannot find the commands of killed hosts", "error", err)
+	}
+	for _, entry := range taken {
+		if err := b.settleOne(policy, entry); err != nil {
+			b.log.Warn("what a command of a killed host changed cannot be settled", "command", entry.Command, "error", err)
+			entry.GiveBack()
+			continue
+		}
+		killed = append(killed, entry.Running)
 	}
 	return killed
+}
+
+// settleOne settles the entry of a command whose host was killed.
+func (b *Runtime) settleOne(policy *guard.Policy, entry *journal.Entry) error {
+	var reports rootReports
+	defer func() { reports.close() }()
+	for _, base := range entry.Bases {
+		report, err := checkpoint.Settle(checkpoint.Config{Root: base.Root, Dir: b.history.RoomOf(base),
+			Hidden: hiddenFiles(policy)}, base.Begun)
+		if errors.Is(err, fs.ErrNotExist) { // the root, or its base
+			report, err = &checkpoint.Report{Notes: []string{fmt.Sprintf("What it changed in %s is not known: %v.",
+				base.Root, err)}}, nil
+		}
+		if err != nil {
+			return err
+		}
+		reports = append(reports, rootReport{base.Root, report})
+	}
+	call := reports.call()
+	call.Notes = append(call.Notes, "The host was killed while it ran.")
+	_, err := entry.Settle(call, reports.changes())
+	return err
 }
 
 // A rootReport is what changed in a root while a command ran.

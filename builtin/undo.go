@@ -194,7 +194,11 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) (r Undo
 		return r, err
 	}
 	r.HeadMoved = plan.HeadMoved
-	if r.Running, err = runningIn(b.history, env.Policy, sel); err != nil {
+	dirs := outermost(env.Policy.Roots())
+	if sel.Path != "" {
+		dirs = []string{sel.Path}
+	}
+	if r.Running, err = b.history.RunningIn(dirs...); err != nil {
 		return r, err
 	}
 	if n := len(r.Running); n > 0 && !sel.Force && sel.IsRewind() {
@@ -205,26 +209,6 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) (r Undo
 		return r, r.Refused
 	}
 	return r, undo(ctx, env, sel, plan, &r)
-}
-
-// runningIn returns the commands that run where sel would undo changes.
-func runningIn(store *journal.Journal, policy *guard.Policy, sel UndoSelection) ([]journal.Running, error) {
-	if sel.Path != "" {
-		return store.RunningIn(sel.Path)
-	}
-	var all []journal.Running
-	for _, root := range outermost(policy.Roots()) {
-		some, err := store.RunningIn(root)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range some {
-			if !slices.ContainsFunc(all, func(o journal.Running) bool { return o.PID == r.PID && o.Begun.Equal(r.Begun) }) {
-				all = append(all, r)
-			}
-		}
-	}
-	return all, nil
 }
 
 // undo does what was planned, as one entry of the history.

@@ -52,9 +52,9 @@ type PathChange struct {
 // ends it with End, or Settle for a command. The next process settles an entry that was not ended. A nil Entry is a
 // change that could not be journalled and is made anyway.
 type Entry struct {
-	ID      string
 	journal *Journal // nil if nothing is journalled
-	running Running  // of a command
+	Running          // its ID, and of a command what was announced
+	taken   string   // from this file of a killed host
 	parts   []*entryPart
 	ended   atomic.Bool
 }
@@ -145,7 +145,7 @@ func (j *Journal) BeginSteps(c Change, files []Step) (*Entry, error) {
 // too: then nothing is known of the command if this process is killed.
 func (j *Journal) Announce(r Running) (*Entry, error) {
 	r.ID, r.PID, r.Begun, r.Command = shortID(), os.Getpid(), r.Begun.UTC().Round(0), shortened(r.Command)
-	e := &Entry{ID: r.ID, running: r}
+	e := &Entry{Running: r}
 	if j.cfg.Dir == "" {
 		return e, nil
 	}
@@ -160,7 +160,7 @@ func (j *Journal) Announce(r Running) (*Entry, error) {
 // announce begins an entry without files.
 func (j *Journal) announce(c *Change) (*Entry, error) {
 	c.ID, c.Time, c.State, c.Command = shortID(), time.Now().UTC().Round(0), Pending, shortened(c.Command)
-	return &Entry{ID: c.ID, journal: j}, j.owner.begin(c.ID, nil)
+	return &Entry{Running: Running{ID: c.ID}, journal: j}, j.owner.begin(c.ID, nil)
 }
 
 // shortened is the part of a command line that the journal keeps.
@@ -296,12 +296,18 @@ func (e *Entry) end(files []string, failed bool) (err error) {
 
 // Settle ends the entry of a command. It records the changes that were seen while the command ran, and returns those
 // that are its own: see [Journal.own]. The content from before is kept; of the content now only the hash is recorded.
+// After an error an entry that was taken over has not ended.
 func (e *Entry) Settle(call Call, changes []PathChange) (own []PathChange, err error) {
 	if e.journal == nil {
 		return changes, nil
 	}
-	own, err = e.record(call, changes)
-	return own, errors.Join(err, e.end(nil, false))
+	if own, err = e.record(call, changes); e.taken == "" || err == nil {
+		err = errors.Join(err, e.end(nil, false))
+	}
+	if e.taken != "" && err == nil {
+		e.journal.tidied(e.journal.sweepRooms())
+	}
+	return own, err
 }
 
 // record is Settle, and does not end the entry.
@@ -309,7 +315,13 @@ func (e *Entry) record(call Call, changes []PathChange) ([]PathChange, error) {
 	if len(changes) == 0 {
 		return changes, nil
 	}
-	r := e.running
+	if e.taken != "" {
+		all, err := e.journal.records(e.Principal)
+		if err != nil || slices.ContainsFunc(all, func(r record) bool { return r.ID == e.ID }) { // recorded, and its host killed then
+			return nil, err
+		}
+	}
+	r := e.Running
 	c := Change{ID: r.ID, Principal: r.Principal, Scope: r.Scope, Tool: r.Tool, Time: r.Begun, Open: r.Open, State: Done, Call: call}
 	c.Command, c.Lasting, c.Ended = r.Command, r.Lasting, time.Now().UTC().Round(0)
 	changes, err := e.journal.own(&c, changes)

@@ -2,15 +2,15 @@
 //
 // An entry is what one call changes: an Edit or a Write one file, an undo, a rewind or an applied copy several, a
 // command what the tree of its workspace shows at its end. It is announced on disk before the first file changes
-// ([Journal.Begin], [Journal.BeginAll], [Journal.BeginSteps], [Journal.Announce]) and settled afterwards. If the process is killed in between,
-// the next one settles the entry: from the files that were announced, or from the tree.
+// ([Journal.Begin], [Journal.BeginSteps], [Journal.Announce]) and settled afterwards. If the process is killed in
+// between, the next one settles the entry: from the files that were announced, or from the tree ([Journal.Killed]).
 //
 // The package never writes the files of the user. [Journal.PlanUndo] returns what an undo has to write; the caller
 // writes it through its own guards, as an entry of its own, so that an undo can be undone.
 //
 // Principals have separate sections, and none sees the changes of another. Several processes may use the journal.
-// It survives the death of processes at any moment. A power loss can remove its last seconds; damage
-// is detected, and the damaged part set aside.
+// It survives the death of processes at any moment. A power loss can remove its last seconds; damage is detected, and
+// the damaged part set aside.
 //
 //	owners/OWNER            locked by a process while it lives
 //	running/OWNER.ID        an entry that this process has not ended; of a command it says what runs

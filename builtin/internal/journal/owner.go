@@ -130,7 +130,7 @@ func (o *owner) others() (names []string) {
 // slots are the IDs of open entries that a host of before has in its mark.
 func (o *owner) slots(name string) []string {
 	raw, _ := privatefile.Read(o.path(name), maxOwner)
-	return strings.Fields(string(raw))
+	return strings.Fields(string(raw[min(16, len(raw)):])) // the first slot was never used
 }
 
 // alive reports whether an owner may still end its entries. It is true if that cannot be determined.

@@ -78,10 +78,12 @@ func (j *Journal) sweepRooms() error {
 	return err
 }
 
-// RunningIn returns the commands that run and may write in or above a directory, the oldest first.
-func (j *Journal) RunningIn(path string) (all []Running, err error) {
+// RunningIn returns the commands that run and may write in or above one of some directories, the oldest first.
+func (j *Journal) RunningIn(dirs ...string) (all []Running, err error) {
 	err = j.eachRunning(func(_ string, r Running, alive bool) {
-		if alive && (r.Roots == nil || slices.ContainsFunc(r.Roots, func(root string) bool { return isWithin(root, path) || isWithin(path, root) })) {
+		if alive && (r.Roots == nil || slices.ContainsFunc(r.Roots, func(root string) bool {
+			return slices.ContainsFunc(dirs, func(dir string) bool { return isWithin(root, dir) || isWithin(dir, root) })
+		})) {
 			all = append(all, r)
 		}
 	})
@@ -99,44 +101,22 @@ func (j *Journal) UnsettledRoots() (roots []string, err error) {
 	return roots, err
 }
 
-// SettleKilled settles the entries of commands whose host was killed while they ran: those that mine selects, each by
-// one process. settle is called with the entry, and the directory of a room; what cannot be settled is tried again.
-func (j *Journal) SettleKilled(mine func(Running) bool, changes func(r Running, room func(name string) string) (Call,
-	[]PathChange, func(), error)) (settled []Running, err error) {
+// Killed takes over the entries of commands whose host was killed while they ran: those that mine selects, each by one
+// process. The caller ends each with Settle, or gives it back.
+func (j *Journal) Killed(mine func(Running) bool) (all []*Entry, err error) {
 	err = j.eachRunning(func(file string, r Running, alive bool) {
-		own := j.owner.openFile(r.ID)
-		if alive || !idNames.MatchString(r.ID) || !mine(r) || os.Rename(file, own) != nil { // another process settles it
-			return
+		if !alive && idNames.MatchString(r.ID) && mine(r) && os.Rename(file, j.owner.openFile(r.ID)) == nil { // else another process has it
+			all = append(all, &Entry{Running: r, journal: j, taken: file})
 		}
-		if err := j.settleKilled(r, changes); err != nil {
-			j.cfg.Log.Warn("what a command of a killed host changed cannot be settled", "command", r.Command,
-				"error", err)
-			_ = os.Rename(own, file)
-			return
-		}
-		_ = os.Remove(own)
-		settled = append(settled, r)
 	})
-	if j.cfg.Dir != "" {
-		err = errors.Join(err, j.sweepRooms())
-	}
-	return settled, err
+	return all, err
 }
 
-func (j *Journal) settleKilled(r Running, changes func(Running, func(string) string) (Call, []PathChange, func(),
-	error)) error {
-	all, err := j.records(r.Principal)
-	if err != nil || slices.ContainsFunc(all, func(o record) bool { return o.ID == r.ID }) { // it was recorded, and its host killed then
-		return err
-	}
-	call, paths, release, err := changes(r, j.roomAt)
-	if err != nil {
-		return err
-	}
-	defer release()
-	_, err = (&Entry{ID: r.ID, journal: j, running: r}).record(call, paths)
-	return err
-}
+// RoomOf returns the directory of a base.
+func (j *Journal) RoomOf(b Base) string { return j.roomAt(b.Room) }
+
+// GiveBack leaves an entry that was taken over to the next process, or to the next time.
+func (e *Entry) GiveBack() { _ = os.Rename(e.journal.owner.openFile(e.ID), e.taken) }
 
 // eachRunning reads the files of the entries of commands. Those of killed hosts stay until they are settled, or are
 // old. What cannot be read has no roots.

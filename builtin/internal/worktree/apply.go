@@ -10,7 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-
 )
 
 // A Merge is the merge of the changes in a worktree with the present state of the user's work tree. Close removes its
