@@ -126,7 +126,7 @@ func setNode(env *Env, dir *os.Root, name string, now, next journal.Node, conten
 	create := func(name string) error {
 		switch {
 		case next.Mode.IsDir():
-			return dir.Mkdir(name, 0o700) // chmodDir gives it its mode
+			return dir.Mkdir(name, next.Mode.Perm()|0o700) // chmodDir gives it its mode, where that differs
 		case next.Mode&fs.ModeSymlink != 0:
 			var target strings.Builder
 			if err := content(&target); err != nil {
