@@ -33,8 +33,8 @@ const (
 
 // checkpoints track the roots in which commands run.
 type checkpoints struct {
-	room func() (dir string, err error) // makes a directory for a tracker
-	wait time.Duration                  // how long a command waits for the base
+	store *journal.Journal
+	wait  time.Duration // how long a command waits for the base
 
 	told     sync.Once // for the note that a root is not covered
 	mu       sync.Mutex
@@ -67,7 +67,7 @@ func (t *tracker) close() error {
 }
 
 func openCheckpoints(store *journal.Journal, wait time.Duration) *checkpoints {
-	return &checkpoints{room: store.Room, wait: wait, trackers: map[trackerKey]*tracker{},
+	return &checkpoints{store: store, wait: wait, trackers: map[trackerKey]*tracker{},
 		used: map[string]*atomic.Int64{}}
 }
 
@@ -93,10 +93,10 @@ func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
 		return nil, err
 	}
 	t.open.Do(func() { // other callers do not wait for the packs of this root
-		if t.room, t.err = c.room(); t.err != nil {
+		if t.room, t.err = c.store.Room(); t.err != nil {
 			return
 		}
-		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: t.room, Used: t.bytes, Wait: c.wait,
+		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: t.room, Used: t.bytes, Wait: c.wait, HasRoom: c.store.HasRoom,
 			Hidden: hiddenFiles(env.Policy)})
 		if t.err != nil {
 			_ = os.RemoveAll(t.room)
@@ -271,7 +271,7 @@ func (b *Runtime) settleOne(policy *guard.Policy, entry *journal.Entry) error {
 	var reports rootReports
 	defer func() { reports.close() }()
 	for _, base := range entry.Bases {
-		report, err := checkpoint.Settle(checkpoint.Config{Root: base.Root, Dir: b.history.RoomOf(base),
+		report, err := checkpoint.Settle(checkpoint.Config{Root: base.Root, Dir: b.history.RoomOf(base), HasRoom: b.history.HasRoom,
 			Hidden: hiddenFiles(policy)}, base.Begun)
 		if errors.Is(err, fs.ErrNotExist) { // the root, or its base
 			report, err = &checkpoint.Report{Notes: []string{fmt.Sprintf("What it changed in %s is not known: %v.",

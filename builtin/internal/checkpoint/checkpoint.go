@@ -58,6 +58,8 @@ type Config struct {
 	// Used counts the bytes of the copies of several roots, which MaxBytes bounds together. Nil: this root has its own
 	// bound.
 	Used *atomic.Int64
+	// HasRoom returns an error unless the disk of Dir has room for another copy. Nil: only MaxBytes bounds them.
+	HasRoom func(size int64) error
 	// MaxFile, MaxBytes and MaxFiles take their defaults if zero.
 	MaxFile, MaxBytes int64
 	MaxFiles          int

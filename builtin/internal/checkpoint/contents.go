@@ -27,6 +27,7 @@ type copied struct {
 // contents keeps the contents of files. Copies are in one file.
 type contents struct {
 	max     int64
+	hasRoom func(size int64) error
 	used    *atomic.Int64 // bytes of all copies that max bounds
 	packs   *packs
 	scratch []byte // of the one goroutine that reads files
@@ -38,13 +39,6 @@ type contents struct {
 	copies map[Sum]*copied
 }
 
-// Copies leave minFree bytes of their disk free, of a small disk a share of it. The store itself is bounded, so that
-// a large disk needs no more.
-const (
-	minFree      = 1 << 30
-	minFreeShare = 20 // a twentieth
-)
-
 func newContents(cfg Config) (*contents, error) {
 	f, err := os.OpenFile(filepath.Join(cfg.Dir, contentsName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -54,7 +48,7 @@ func newContents(cfg Config) (*contents, error) {
 	if used == nil {
 		used = new(atomic.Int64)
 	}
-	return &contents{max: cfg.MaxBytes, used: used, packs: openPacks(cfg.Root), file: f, copies: map[Sum]*copied{}}, nil
+	return &contents{max: cfg.MaxBytes, hasRoom: cfg.HasRoom, used: used, packs: openPacks(cfg.Root), file: f, copies: map[Sum]*copied{}}, nil
 }
 
 // openContents opens the copies of a killed process.
@@ -67,7 +61,7 @@ func openContents(cfg Config) (*contents, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &contents{max: cfg.MaxBytes, used: new(atomic.Int64), packs: &packs{}, file: f, end: info.Size(),
+	return &contents{max: cfg.MaxBytes, hasRoom: cfg.HasRoom, used: new(atomic.Int64), packs: &packs{}, file: f, end: info.Size(),
 		copies: map[Sum]*copied{}}, nil
 }
 
@@ -98,8 +92,10 @@ func (c *contents) keep(content []byte) (Sum, source, error) {
 	if used := c.used.Load(); used+size > c.max {
 		return sum, source{}, fmt.Errorf("the copies of workspaces take %d MiB already", used>>20)
 	}
-	if err := hasRoom(c.file, size); err != nil {
-		return sum, source{}, err
+	if c.hasRoom != nil {
+		if err := c.hasRoom(size); err != nil {
+			return sum, source{}, err
+		}
 	}
 	if _, err := c.file.WriteAt(content, c.end); err != nil {
 		return sum, source{}, fmt.Errorf("it could not be copied: %w", err)

@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"errors"
 	"os"
 	"runtime"
 
@@ -13,21 +12,6 @@ func punch(f *os.File, off, size int64) {
 	if size > 0 {
 		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, size)
 	}
-}
-
-var errDiskFull = errors.New("the disk is nearly full")
-
-// hasRoom reports an error unless enough of the disk stays free.
-func hasRoom(f *os.File, size int64) error {
-	var fs unix.Statfs_t
-	if err := unix.Fstatfs(int(f.Fd()), &fs); err != nil {
-		return err
-	}
-	free, all := int64(fs.Bavail)*fs.Bsize, int64(fs.Blocks)*fs.Bsize
-	if free-size < min(minFree, all/minFreeShare) {
-		return errDiskFull
-	}
-	return nil
 }
 
 // lowPriority makes the calling goroutine yield to others. Its thread is not used for anything else.

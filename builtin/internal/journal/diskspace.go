@@ -126,13 +126,15 @@ func Purge(j *Journal, before time.Time) (calls int, err error) {
 	return calls, err
 }
 
-// Bounds of the disk for the contents of commands: minFree bytes of it stay free, of a small disk a share.
+// Bounds of the disk for what is kept of commands: minFree bytes of it stay free, of a small disk a share.
 const (
 	minFree      = 1 << 30
 	minFreeShare = 20 // a twentieth
 )
 
-// roomFor returns an error unless enough of the disk stays free.
+// HasRoom returns an error unless enough of the disk of the journal stays free with size bytes more.
+func (j *Journal) HasRoom(size int64) error { return j.cfg.roomFor(size) }
+
 func (c *Config) roomFor(size int64) error {
 	free, all, ok := sizeOf(c.Dir)
 	if ok && free-size < min(minFree, all/minFreeShare) {
