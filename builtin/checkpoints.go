@@ -96,8 +96,8 @@ func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
 		if t.room, t.err = c.store.Room(); t.err != nil {
 			return
 		}
-		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: t.room, Used: t.bytes, Wait: c.wait, HasRoom: c.store.HasRoom,
-			Hidden: hiddenFiles(env.Policy)})
+		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: t.room, Used: t.bytes, Wait: c.wait,
+			HasRoom: c.store.HasRoom, Hidden: hiddenFiles(env.Policy)})
 		if t.err != nil {
 			_ = os.RemoveAll(t.room)
 		}
@@ -271,8 +271,8 @@ func (b *Runtime) settleOne(policy *guard.Policy, entry *journal.Entry) error {
 	var reports rootReports
 	defer func() { reports.close() }()
 	for _, base := range entry.Bases {
-		report, err := checkpoint.Settle(checkpoint.Config{Root: base.Root, Dir: b.history.RoomOf(base), HasRoom: b.history.HasRoom,
-			Hidden: hiddenFiles(policy)}, base.Begun)
+		report, err := checkpoint.Settle(checkpoint.Config{Root: base.Root, Dir: b.history.RoomOf(base),
+			HasRoom: b.history.HasRoom, Hidden: hiddenFiles(policy)}, base.Begun)
 		if errors.Is(err, fs.ErrNotExist) { // the root, or its base
 			report, err = &checkpoint.Report{Notes: []string{fmt.Sprintf("What it changed in %s is not known: %v.",
 				base.Root, err)}}, nil

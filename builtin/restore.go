@@ -38,7 +38,8 @@ func restoreNode(ctx context.Context, env *Env, f journal.Step) error {
 		return errChanged
 	}
 	env.ReadState.Forget(f.Path)
-	return setNode(env, dir, filepath.Base(f.Path), now, f.Restore, func(w io.Writer) error { return writeRestored(env, f, w) })
+	content := func(w io.Writer) error { return writeRestored(env, f, w) }
+	return setNode(env, dir, filepath.Base(f.Path), now, f.Restore, content)
 }
 
 var errChanged = errors.New("it has changed while it was to be restored: try again")

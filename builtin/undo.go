@@ -256,7 +256,8 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *journal.Undo, 
 
 // makeSteps makes the steps of an entry, ends it, and returns why some were not made, by path. Directories become
 // usable first, and get their modes when everything is in them.
-func makeSteps(ctx context.Context, env *Env, files []journal.Step, entry *journal.Entry) (failed map[string]error, err error) {
+func makeSteps(ctx context.Context, env *Env, files []journal.Step, entry *journal.Entry) (failed map[string]error,
+	err error) {
 	isDir := func(f journal.Step) bool { return f.Restore.Mode.IsDir() }
 	for _, f := range files {
 		if isDir(f) && f.Expect.Mode.IsDir() {
@@ -360,7 +361,8 @@ func restore(ctx context.Context, env *Env, f journal.Step, lost string) error {
 		return nil
 	case lost != "" && !f.Forced && f.Gone == "":
 		return fmt.Errorf("its present content could not be kept (%s), so the change could not be undone: use force to lose it", lost)
-	case f.Gone == "" && f.Staged == "" && (f.Expect.IsFile() || f.Expect.IsAbsent()) && (f.Restore.IsFile() || f.Restore.IsAbsent()):
+	case f.Gone == "" && f.Staged == "" &&
+		(f.Expect.IsFile() || f.Expect.IsAbsent()) && (f.Restore.IsFile() || f.Restore.IsAbsent()):
 		return restoreFile(ctx, env, f)
 	}
 	return restoreNode(ctx, env, f)

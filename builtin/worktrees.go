@@ -241,7 +241,8 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 	if err != nil {
 		return done, err
 	}
-	entry, err := env.Runtime.history.BeginSteps(journal.Change{Scope: env.Scope, Tool: "try", Call: journal.Call{Command: command}}, steps)
+	call := journal.Change{Scope: env.Scope, Tool: "try", Call: journal.Call{Command: command}}
+	entry, err := env.Runtime.history.BeginSteps(call, steps)
 	if err != nil {
 		return done, fmt.Errorf("nothing was applied, because it could not be journalled: %w", err)
 	}
@@ -266,7 +267,8 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 // lost: a person applies.
 func applying(top string, m *worktree.Merge, principal string) (steps []journal.Step, err error) {
 	for _, c := range slices.Concat(m.Changes, m.Dirs()) {
-		f := journal.Step{Principal: principal, Path: filepath.Join(top, filepath.FromSlash(c.Path)), Staged: c.Staged, Forced: true}
+		f := journal.Step{Principal: principal, Path: filepath.Join(top, filepath.FromSlash(c.Path)),
+			Staged: c.Staged, Forced: true}
 		if f.Expect, err = journal.NodeAt(f.Path); err == nil && c.Staged != "" {
 			f.Restore, err = journal.NodeAt(c.Staged)
 			f.Restore.Stamp = ""

@@ -48,7 +48,8 @@ func newContents(cfg Config) (*contents, error) {
 	if used == nil {
 		used = new(atomic.Int64)
 	}
-	return &contents{max: cfg.MaxBytes, hasRoom: cfg.HasRoom, used: used, packs: openPacks(cfg.Root), file: f, copies: map[Sum]*copied{}}, nil
+	return &contents{max: cfg.MaxBytes, hasRoom: cfg.HasRoom, used: used, packs: openPacks(cfg.Root), file: f,
+		copies: map[Sum]*copied{}}, nil
 }
 
 // openContents opens the copies of a killed process.
@@ -61,8 +62,8 @@ func openContents(cfg Config) (*contents, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &contents{max: cfg.MaxBytes, hasRoom: cfg.HasRoom, used: new(atomic.Int64), packs: &packs{}, file: f, end: info.Size(),
-		copies: map[Sum]*copied{}}, nil
+	return &contents{max: cfg.MaxBytes, hasRoom: cfg.HasRoom, used: new(atomic.Int64), packs: &packs{}, file: f,
+		end: info.Size(), copies: map[Sum]*copied{}}, nil
 }
 
 // saved returns where a content is that a record of the log names.

@@ -317,12 +317,14 @@ func (e *Entry) record(call Call, changes []PathChange) ([]PathChange, error) {
 	}
 	if e.taken != "" {
 		all, err := e.journal.records(e.Principal)
-		if err != nil || slices.ContainsFunc(all, func(r record) bool { return r.ID == e.ID }) { // recorded, and its host killed then
+		recorded := slices.ContainsFunc(all, func(r record) bool { return r.ID == e.ID }) // and its host killed then
+		if err != nil || recorded {
 			return nil, err
 		}
 	}
 	r := e.Running
-	c := Change{ID: r.ID, Principal: r.Principal, Scope: r.Scope, Tool: r.Tool, Time: r.Begun, Open: r.Open, State: Done, Call: call}
+	c := Change{ID: r.ID, Principal: r.Principal, Scope: r.Scope, Tool: r.Tool, Time: r.Begun, Open: r.Open,
+		State: Done, Call: call}
 	c.Command, c.Lasting, c.Ended = r.Command, r.Lasting, time.Now().UTC().Round(0)
 	changes, err := e.journal.own(&c, changes)
 	if err != nil || len(changes) == 0 {

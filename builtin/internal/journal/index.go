@@ -144,7 +144,8 @@ func (l entryLine) records() (all []record) {
 	}
 	for _, f := range l.Files {
 		c := f.Change
-		c.ID, c.Time, c.Principal, c.Scope, c.Tool, c.UndoOf, c.Call = l.ID, l.Time, l.Principal, l.Scope, l.Tool, l.UndoOf, call
+		c.ID, c.Time, c.Principal, c.Scope, c.Tool = l.ID, l.Time, l.Principal, l.Scope, l.Tool
+		c.UndoOf, c.Call = l.UndoOf, call
 		c.State = cmp.Or(f.State, l.State)
 		c.Created, c.Deleted = c.before().IsAbsent(), c.after().IsAbsent()
 		all = append(all, record{Change: c, owner: l.Owner, at: [2]location{f.BeforeAt, f.AfterAt}})

@@ -106,7 +106,7 @@ type Change struct {
 	After     Blob      `json:"after,omitzero"`  // zero: the file does not exist
 	State     State     `json:"state,omitempty"` // in a line: where it is another one than that of the entry
 	UndoOf    []string  `json:"-"`               // the changes that this one undoes
-	UndoneBy  string    `json:"-"`               // the change that undid this one, unless that was undone; set by List and Show
+	UndoneBy  string    `json:"-"`               // the change that undid this one and is in effect; set by List and Show
 
 	// BeforeMode and AfterMode are those of [Node]: zero for a regular file whose mode the change left alone, and for
 	// nothing.
@@ -116,7 +116,7 @@ type Change struct {
 	AfterStamp  string      `json:"after_stamp,omitempty"`
 	Made        int         `json:"made,omitempty"`  // how many directories above the file were made for it
 	Links       []string    `json:"links,omitempty"` // other names of the file before the change, absolute
-	From        time.Time   `json:"from,omitzero"`   // from when on the change was made, if that is known better than from the call
+	From        time.Time   `json:"from,omitzero"`   // when it was made, if that is known better than from the call
 	To          time.Time   `json:"to,omitzero"`
 	Open        []string    `json:"-"`              // of [Running]
 	Lost        string      `json:"lost,omitempty"` // why Before is not kept; "" if it is, or unknown

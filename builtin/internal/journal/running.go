@@ -105,7 +105,8 @@ func (j *Journal) UnsettledRoots() (roots []string, err error) {
 // process. The caller ends each with Settle, or gives it back.
 func (j *Journal) Killed(mine func(Running) bool) (all []*Entry, err error) {
 	err = j.eachRunning(func(file string, r Running, alive bool) {
-		if !alive && idNames.MatchString(r.ID) && mine(r) && os.Rename(file, j.owner.openFile(r.ID)) == nil { // else another process has it
+		mine := !alive && idNames.MatchString(r.ID) && mine(r)
+		if mine && os.Rename(file, j.owner.openFile(r.ID)) == nil { // else another process has it
 			all = append(all, &Entry{Running: r, journal: j, taken: file})
 		}
 	})

@@ -237,7 +237,8 @@ func (m *Merge) Dirs() (dirs []Merged) {
 	for _, c := range m.Changes {
 		for dir := path.Dir(c.Path); c.Staged == "" && dir != "." && !needed[dir]; dir = path.Dir(dir) {
 			entries, err := fs.ReadDir(m.root.FS(), dir)
-			if _, known := gone[dir]; known || err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !gone[path.Join(dir, e.Name())] }) {
+			stays := func(e fs.DirEntry) bool { return !gone[path.Join(dir, e.Name())] }
+			if _, known := gone[dir]; known || err != nil || slices.ContainsFunc(entries, stays) {
 				break
 			}
 			gone[dir] = true
