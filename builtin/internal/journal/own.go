@@ -48,7 +48,10 @@ func (j *Journal) own(c *Change, changes []PathChange) ([]PathChange, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	recent, err := j.recent(c.Time.Add(-announceTime))
+	since := c.Time.Add(-announceTime)
+	recent, err := j.newest(AllPrincipals, func(x index) bool {
+		return len(x.records) > 0 && x.records[0].recorded().Before(since)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -179,21 +182,6 @@ func withoutDirs(own []PathChange, others map[string]bool) []PathChange {
 }
 
 func depth(path string) int { return strings.Count(path, string(filepath.Separator)) }
-
-// recent returns the changes of everyone that were recorded since a time, and perhaps older ones.
-func (j *Journal) recent(since time.Time) (all []record, err error) {
-	sections, err := j.of(AllPrincipals)
-	for _, s := range sections {
-		x, one := s.tail(func(x index) bool {
-			return len(x.records) > 0 && x.records[0].recorded().Before(since)
-		})
-		if one != nil {
-			return nil, one
-		}
-		all = append(all, x.records...)
-	}
-	return all, err
-}
 
 // recorded is when the entry of a change was written.
 func (c Change) recorded() time.Time {
