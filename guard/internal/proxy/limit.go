@@ -4,51 +4,88 @@ import (
 	"io"
 	"log"
 	"net"
+	"net/http"
+	"slices"
 	"sync"
 )
 
 // discardLog takes what http.Server has to say about commands that hang up.
 var discardLog = log.New(io.Discard, "", 0)
 
-// limitListener accepts at most n connections at a time.
-func limitListener(l net.Listener, n int) net.Listener {
-	return &limited{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{})}
-}
-
+// A limited listener has a limited number of connections at a time. The states of those that [http.Server] serves are
+// noted, for idle ones give way: programs open them again, and may keep them until they end.
 type limited struct {
 	net.Listener
-	slots  chan struct{}
-	once   sync.Once
-	closed chan struct{}
+	mu      sync.Mutex
+	changed sync.Cond
+	free    int // how many more are served
+	closed  bool
+	idle    []net.Conn // the oldest first
+}
+
+// limitListener accepts at most n connections at a time.
+func limitListener(l net.Listener, n int) *limited {
+	limited := &limited{Listener: l, free: n}
+	limited.changed.L = &limited.mu
+	return limited
 }
 
 func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
 	c, err := l.Listener.Accept()
 	if err != nil {
-		<-l.slots
 		return nil, err
 	}
-	return &limitedConn{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.free == 0 && !l.closed {
+		if len(l.idle) > 0 {
+			go l.idle[0].Close() // TLS says goodbye, which may take time
+			l.idle = l.idle[1:]
+		}
+		l.changed.Wait()
+	}
+	if l.closed {
+		c.Close()
+		return nil, net.ErrClosed
+	}
+	l.free--
+	return &limitedConn{Conn: c, release: sync.OnceFunc(l.release)}, nil
+}
+
+func (l *limited) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free++
+	l.changed.Signal()
+}
+
+// note notes the state of a connection.
+func (l *limited) note(c net.Conn, state http.ConnState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.idle = slices.DeleteFunc(l.idle, func(other net.Conn) bool { return other == c })
+	if state == http.StateIdle {
+		l.idle = append(l.idle, c)
+		l.changed.Signal()
+	}
 }
 
 func (l *limited) Close() error {
-	l.once.Do(func() { close(l.closed) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.changed.Signal()
 	return l.Listener.Close()
 }
 
-// limitedConn gives its slot back when it is closed.
+// limitedConn gives its place back when it is closed.
 type limitedConn struct {
 	net.Conn
 	release func()
 }
 
 func (c *limitedConn) Close() error {
-	c.release()
+	defer c.release()
 	return c.Conn.Close()
 }
 

@@ -75,31 +75,30 @@ const denied = "it is denied by sandbox.network.deniedDomains"
 const (
 	// dialTimeout is how long the proxy tries to reach a host.
 	dialTimeout = 30 * time.Second
-	// headerTimeout is the time that a command has to send its request.
-	headerTimeout = 30 * time.Second
 	// halfOpenTime is how long a host may be silent after a command that says nothing more. Whether that waits for the
 	// rest or has ended cannot be told apart, and a host beyond a partition says nothing ever.
 	halfOpenTime = 20 * time.Second
 	// maxRefusals bounds how many hosts are remembered between two looks.
 	maxRefusals = 100
-	// maxConns bounds connections of one sandbox.
-	maxConns = 256
+	// maxConns bounds connections of one sandbox. A program may take as long as it likes for what it says: on a busy
+	// machine that is long, and it delays its own sandbox only.
+	maxConns = 1024
 )
 
 // A Proxy is the only way out of a network namespace: an HTTP proxy that knows
 // plain requests and CONNECT. It listens inside and runs outside. It runs where
 // nothing is allowed too, to know which host was wanted.
 type Proxy struct {
-	rules    Rules
-	address  string
-	listener net.Listener
-	server   *http.Server
-	forward  *httputil.ReverseProxy
-	dial     DialFunc
-	resolve  ResolveFunc
-	ctx      context.Context // ends tunnels with the sandbox
-	cancel   context.CancelFunc
-	serving  sync.WaitGroup
+	rules   Rules
+	address string
+	conns   *limited
+	server  *http.Server
+	forward *httputil.ReverseProxy
+	dial    DialFunc
+	resolve ResolveFunc
+	ctx     context.Context // ends tunnels with the sandbox
+	cancel  context.CancelFunc
+	serving sync.WaitGroup
 
 	secrets  secrets
 	reader   *http.Server  // of requests to hosts that get secrets
@@ -114,7 +113,7 @@ type Proxy struct {
 // Start serves the connections of a listener, which is closed with the proxy. A nil dial is a net.Dialer, a nil
 // resolve net.DefaultResolver.
 func Start(l net.Listener, rules Rules, dial DialFunc, resolve ResolveFunc) *Proxy {
-	p := &Proxy{rules: rules, address: l.Addr().String(), listener: l, dial: dial, resolve: resolve,
+	p := &Proxy{rules: rules, address: l.Addr().String(), conns: limitListener(l, maxConns), dial: dial, resolve: resolve,
 		secrets: secrets{all: rules.Secrets}}
 	if p.dial == nil {
 		p.dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
@@ -145,15 +144,15 @@ func Start(l net.Listener, rules Rules, dial DialFunc, resolve ResolveFunc) *Pro
 		ErrorHandler: p.fail,
 	}
 	p.server = &http.Server{
-		Handler:           http.HandlerFunc(p.serve),
-		ReadHeaderTimeout: headerTimeout,
-		ErrorLog:          discardLog,
-		BaseContext:       func(net.Listener) context.Context { return p.ctx },
+		Handler:     http.HandlerFunc(p.serve),
+		ErrorLog:    discardLog,
+		ConnState:   p.conns.note,
+		BaseContext: func(net.Listener) context.Context { return p.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return between(ctx, c.RemoteAddr(), c.LocalAddr())
 		},
 	}
-	p.serving.Go(func() { p.server.Serve(limitListener(l, maxConns)) })
+	p.serving.Go(func() { p.server.Serve(p.conns) })
 	return p
 }
 

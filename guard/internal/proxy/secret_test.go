@@ -576,3 +576,30 @@ func p50(b *testing.B, f func()) {
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
 }
+
+// TestIdleGivesWay: connections that programs keep for later do not hold the slots that others wait for.
+func TestIdleGivesWay(t *testing.T) {
+	for _, url := range []string{"https://example.com/", "http://example.com/"} {
+		f := newSecretFixture(t, func(http.ResponseWriter, *http.Request) {})
+		if strings.HasPrefix(url, "http:") { // which leads to a server that knows no TLS
+			plain := httptest.NewServer(http.NotFoundHandler())
+			t.Cleanup(plain.Close)
+			f.dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, network, plain.Listener.Addr().String())
+			}
+		}
+		f.conns.mu.Lock()
+		f.conns.free = 1
+		f.conns.mu.Unlock()
+		one, other := f.client(false), f.client(false)
+		for range 3 {
+			for _, client := range []*http.Client{one, other} {
+				answer, err := client.Get(url)
+				if err != nil {
+					t.Fatal(url, err)
+				}
+				answer.Body.Close()
+			}
+		}
+	}
+}

@@ -21,9 +21,6 @@ import (
 // A connection to a host that gets secrets is a [Terminated]: it speaks TLS with the program as that host, and TLS
 // with the host as the program would. In between are the requests, into which the secrets are put.
 
-// handshakeTime is how long the host may take for its TLS handshake.
-const handshakeTime = 20 * time.Second
-
 // maxStreams is how many requests of one connection are served at the same moment, for each of which a part of the
 // answer is held.
 const maxStreams = 100
@@ -180,9 +177,7 @@ func (t *Terminated) serve(in net.Conn, secure bool) {
 
 // shake does the TLS handshake with the program.
 func (s *session) shake(conn *tls.Conn) error {
-	ctx, cancel := context.WithTimeout(s.to.proxy.ctx, headerTimeout)
-	defer cancel()
-	err := conn.HandshakeContext(ctx)
+	err := conn.HandshakeContext(s.to.proxy.ctx)
 	if err != nil && s.offered && s.to.proxy.ctx.Err() == nil { // its alert may be lost with the connection
 		s.to.proxy.note(s.to.ctx, &refusedError{host: s.to.address(), why: "the program ended the TLS handshake; it may accept another certificate than that of the sandbox only"})
 	}
@@ -214,7 +209,6 @@ func (s *session) transport(h2 bool) *http.Transport {
 		DialContext: s.dial,
 		TLSClientConfig: &tls.Config{ServerName: s.to.host, RootCAs: s.to.proxy.rules.Roots,
 			ClientSessionCache: s.to.proxy.resumed},
-		TLSHandshakeTimeout:    handshakeTime,
 		Protocols:              &protocols,
 		ExpectContinueTimeout:  time.Second,
 		MaxResponseHeaderBytes: 1 << 20,
@@ -258,7 +252,7 @@ func (p *Proxy) readRequests() {
 	p.resumed = tls.NewLRUClientSessionCache(0)
 	p.signing = make(chan struct{}, maxSigning)
 	p.reader = &http.Server{
-		Handler: http.HandlerFunc(p.serveSession), ReadHeaderTimeout: headerTimeout, ErrorLog: discardLog,
+		Handler: http.HandlerFunc(p.serveSession), ConnState: p.conns.note, ErrorLog: discardLog,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		BaseContext: func(net.Listener) context.Context { return p.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -287,7 +281,7 @@ func (l sessionListener) Accept() (net.Conn, error) {
 }
 
 func (l sessionListener) Close() error   { return nil }
-func (l sessionListener) Addr() net.Addr { return l.listener.Addr() }
+func (l sessionListener) Addr() net.Addr { return l.conns.Addr() }
 
 // serveSession answers a request of a connection that is read.
 func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
