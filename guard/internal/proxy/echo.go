@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,8 +51,9 @@ func hideEchoes(r *http.Response, values func() *finder, carries bool) error {
 		r.ContentLength = -1
 		r.Header.Del("Content-Length")
 		r.Header.Del("Content-Encoding")
-	case encoding != "" && carries:
-		return fmt.Errorf("its answer has the encoding %.100q, which was not asked for", encoding)
+	case encoding != "" && carries && !archiveTypes.MatchString(r.Header.Get("Content-Type")):
+		return fmt.Errorf("its answer has the encoding %.100q, which was not asked for; ask for gzip (curl --compressed)",
+			encoding)
 	}
 	switch text := isText(r.Header.Get("Content-Type")); {
 	case r.ContentLength < 0:
@@ -108,6 +110,11 @@ func acceptsGzip(header http.Header) bool {
 	}
 	return false
 }
+
+// archiveTypes match the types of files that are compressed themselves. Servers often say so by the encoding as well. A
+// program that has not asked for that encoding gets the file as it is.
+var archiveTypes = regexp.MustCompile(
+	`^(?i)\s*application/(?:octet-stream|(?:x-)?(?:g?tar|gzip|tgz|compressed[a-z-]*))\s*(?:$|;)`)
 
 // gunzip decodes a body as it arrives.
 type gunzip struct {

@@ -455,24 +455,45 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestEncodedFile: the answer to a request without a value arrives as it was sent, whatever the host says that it is.
+// TestEncodedFile: a file that is compressed itself arrives as it was sent, and so does any answer to a request without a
+// value, whatever the host says that it is.
 func TestEncodedFile(t *testing.T) {
+	const archive = "\x1f\x8barchive"
 	f := newSecretFixture(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "x-gzip")
-		io.WriteString(w, "\x1f\x8barchive")
+		w.Header().Set("Content-Type", r.URL.Query().Get("type"))
+		io.WriteString(w, archive)
 	})
-	if _, err := f.secrets.value(t.Context(), &f.secrets.all[0]); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := f.client(false).Get("https://example.com/archive.tar.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _ := io.ReadAll(answer.Body)
-	answer.Body.Close()
-	if answer.StatusCode != http.StatusOK || string(text) != "\x1f\x8barchive" ||
-		answer.Header.Get("Content-Encoding") != "x-gzip" {
-		t.Errorf("got %s %q %v", answer.Status, text, answer.Header)
+	for _, c := range []struct {
+		kind, token string
+		code        int
+	}{
+		{"", "none", 200},
+		{"application/json", "none", 200},
+		{"application/x-tar", sentinel, 200},
+		{"application/gzip; x=y", sentinel, 200},
+		{"application/octet-stream", sentinel, 200},
+		{"application/x-compressed-tar", sentinel, 200},
+		{"", sentinel, 502},
+		{"text/plain", sentinel, 502},
+		{"application/json", sentinel, 502},
+		{"application/cbor", sentinel, 502},
+	} {
+		if _, err := f.secrets.value(t.Context(), &f.secrets.all[0]); err != nil {
+			t.Fatal(err)
+		}
+		r, _ := http.NewRequest("GET", "https://example.com/archive.tar.gz?type="+url.QueryEscape(c.kind), nil)
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		answer, err := f.client(false).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != c.code || c.code == http.StatusOK &&
+			(string(text) != archive || answer.Header.Get("Content-Encoding") != "x-gzip") {
+			t.Errorf("%+v: got %s %q %v", c, answer.Status, text, answer.Header)
+		}
 	}
 }
 
