@@ -31,7 +31,7 @@ const isHost = "host"
 const signs = "signs"
 
 // Signs reports whether a variable holds a key that only signs requests.
-func Signs(variable string) bool { return variable == "AWS_SECRET_ACCESS_KEY" }
+func Signs(variable string) bool { return strings.HasSuffix(variable, "SECRET_ACCESS_KEY") }
 
 // A Found secret is one in a file.
 type Found struct {

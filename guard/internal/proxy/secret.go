@@ -343,6 +343,9 @@ func (r *request) replace(ctx context.Context, text string, form bool) (string, 
 		if err != nil {
 			return "", &valueError{secret.Name, err}
 		}
+		if secret.isKey(value) {
+			continue
+		}
 		text = strings.ReplaceAll(text, secret.Sentinel, value)
 		if !slices.Contains(r.used, secret) {
 			r.used = append(r.used, secret)

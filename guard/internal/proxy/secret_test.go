@@ -512,6 +512,32 @@ func TestCredentialNames(t *testing.T) {
 	}
 }
 
+// TestOtherKey: a secret key of AWS is not sent, whatever its variable is called.
+func TestOtherKey(t *testing.T) {
+	const key = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+	for _, c := range []struct {
+		host, value string
+		sent        bool
+	}{
+		{"s3.amazonaws.com", key, false},
+		{"*.s3.eu-west-1.amazonaws.com:443", key, false},
+		{"bucket.s3.cn-north-1.amazonaws.com.cn", key, false},
+		{"s3.amazonaws.com", "ABSKQmVkcm9ja0FQSUtleS1", true}, // a bearer token
+		{"amazonaws.com.example.com", key, true},
+		{"api.github.com", key, true},
+	} {
+		r := &request{secrets: &secrets{all: []Secret{{Sentinel: sentinel, Hosts: []string{"example.com", c.host},
+			Value: func(context.Context) (string, error) { return c.value, nil }}}}}
+		want := sentinel
+		if c.sent {
+			want = c.value
+		}
+		if got, err := r.replace(t.Context(), sentinel, false); got != want || err != nil {
+			t.Errorf("%s: sent %q, %v", c.host, got, err)
+		}
+	}
+}
+
 // TestRotated: a value that was replaced is looked for, too, and in a stream that is older than it.
 func TestRotated(t *testing.T) {
 	now := "first-value"

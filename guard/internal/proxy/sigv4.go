@@ -39,6 +39,17 @@ var (
 		contentHash)
 )
 
+// secretKey and ofAWS match a secret key of AWS and hosts that it is for.
+var (
+	secretKey = regexp.MustCompile(`^[A-Za-z0-9/+]{40}$`)
+	ofAWS     = regexp.MustCompile(`(?i)(?:^|\.)(?:amazonaws\.com(?:\.cn)?|api\.aws)(?::[0-9]+)?$`)
+)
+
+// isKey reports whether a value only signs requests although its entry does not say so: the variable has another name.
+func (s *Secret) isKey(value string) bool {
+	return secretKey.MatchString(value) && slices.ContainsFunc(s.Hosts, ofAWS.MatchString)
+}
+
 // A signature is that of a request to AWS.
 type signature struct {
 	key    *Secret  // with whose sentinel the request was signed
