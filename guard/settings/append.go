@@ -24,8 +24,9 @@ const (
 )
 
 // Append adds an entry to a list, such as "permissions.deny", of root's own file in the user's configuration
-// directory. An entry of sandbox.credentials is a JSON object. Everything else in the file stays, comments included,
-// and the file is replaced atomically. An entry that exists already is not an error.
+// directory. An entry of sandbox.credentials is a JSON object, which replaces the mask of the same credential.
+// Everything else in the file stays, comments included, and the file is replaced atomically. An entry that exists
+// already is not an error.
 //
 // It fails, and changes nothing, when the file cannot be parsed or written.
 func Append(cfg Config, root, list, text string) error {
@@ -37,13 +38,18 @@ func Append(cfg Config, root, list, text string) error {
 	}
 	root = canonical(root)
 	src := source{kind: User, file: cfg.answersFile(root), root: root}
-	return editList(src, list, 1, func(now []Entry, doc *hujson.Value) error {
-		for _, e := range now {
-			if e.Text == text || e.Object != "" && sameJSON([]byte(e.Object), []byte(text)) {
-				return errUnchanged
+	return editList(src, list, func(now []Entry, doc *hujson.Value) (grows int, err error) {
+		if slices.ContainsFunc(now, func(e Entry) bool { return e.Text == text }) {
+			return 0, errUnchanged
+		}
+		masked := maskedBy(list, text)
+		replaced := 0
+		if slices.ContainsFunc(now, func(e Entry) bool { return e.Object != "" && e.Text == masked }) {
+			if replaced, err = removeEntries(doc, list, masked, true); err != nil {
+				return 0, err
 			}
 		}
-		return insert(doc, root, list, text)
+		return 1 - replaced, insert(doc, root, list, text)
 	})
 }
 
@@ -53,33 +59,50 @@ func Remove(e Entry, list string) error {
 		return fmt.Errorf("%s is set in %s, which is not a file of toolhost's own user settings: edit it there",
 			e.Text, e.Where())
 	}
-	return editList(source{kind: e.Kind, file: e.File, root: e.Root}, list, -1, func(_ []Entry,
-		doc *hujson.Value) error {
-		path, text := listPath(list, e.Text)
-		elements, err := elementsOf(doc, path)
-		if err != nil {
-			return err
+	return editList(source{kind: e.Kind, file: e.File, root: e.Root}, list, func(_ []Entry,
+		doc *hujson.Value) (grows int, err error) {
+		n, err := removeEntries(doc, list, e.Text, e.Object != "")
+		if err == nil && n == 0 {
+			err = fmt.Errorf("%s is no longer in %s", e.Text, e.File)
 		}
-		for i, element := range elements {
-			object, _ := element.Value.(*hujson.Object)
-			named := func(name string) bool {
-				v := member(object, name)
-				return v != nil && literal(*v) == e.Text
-			}
-			if literal(element) == text || object != nil && (named("name") || named("path")) {
-				patch := fmt.Sprintf(`[{"op":"remove","path":"/%s/%d"}]`, strings.Join(path, "/"), i)
-				return doc.Patch([]byte(patch))
-			}
-		}
-		return fmt.Errorf("%s is no longer in %s", e.Text, e.File)
+		return -n, err
 	})
+}
+
+// removeEntries removes an entry wherever a list has it, or the masks of a credential, and returns how many there were.
+func removeEntries(doc *hujson.Value, list, text string, masks bool) (n int, err error) {
+	path, text := listPath(list, text)
+	elements, err := elementsOf(doc, path)
+	if err != nil {
+		return 0, err
+	}
+	for i, element := range slices.Backward(elements) {
+		object, _ := element.Value.(*hujson.Object)
+		has := func(name, value string) bool {
+			v := member(object, name)
+			return v != nil && literal(*v) == value
+		}
+		if literal(element) != text &&
+			(object == nil || !has("name", text) && !has("path", text) || has("mode", "mask") != masks) {
+			continue
+		}
+		patch := fmt.Sprintf(`[{"op":"remove","path":"/%s/%d"}]`, strings.Join(path, "/"), i)
+		if err := doc.Patch([]byte(patch)); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 // errUnchanged reports that an edit would not change the file.
 var errUnchanged = errors.New("unchanged")
 
-// editList changes a list of a settings file under its lock. grows is the number of entries that the edit adds.
-func editList(src source, list string, grows int, edit func(now []Entry, doc *hujson.Value) error) error {
+// An editFunc changes a list in a file, and returns by how many entries it grows.
+type editFunc func(now []Entry, doc *hujson.Value) (grows int, err error)
+
+// editList changes a list of a settings file under its lock.
+func editList(src source, list string, edit editFunc) error {
 	if real, err := filepath.EvalSymlinks(src.file); err == nil {
 		src.file = real // keep the link of a person who links the configuration
 	}
@@ -88,7 +111,7 @@ func editList(src source, list string, grows int, edit func(now []Entry, doc *hu
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		changed, err := editedList(src, text, list, grows, edit)
+		changed, err := editedList(src, text, list, edit)
 		if errors.Is(err, errUnchanged) {
 			return nil
 		}
@@ -101,8 +124,7 @@ func editList(src source, list string, grows int, edit func(now []Entry, doc *hu
 
 // editedList returns the text with the list changed, after it has verified that the text parses to the list that was
 // intended.
-func editedList(src source, text []byte, list string, grows int, edit func(now []Entry,
-	doc *hujson.Value) error) ([]byte, error) {
+func editedList(src source, text []byte, list string, edit editFunc) ([]byte, error) {
 	if len(strings.TrimSpace(string(text))) == 0 {
 		text = []byte("{}")
 	}
@@ -114,10 +136,11 @@ func editedList(src source, text []byte, list string, grows int, edit func(now [
 	if err != nil {
 		return nil, err
 	}
-	if err := edit(now.lists[list], &doc); err != nil {
+	grows, err := edit(now.lists[list], &doc)
+	if err != nil {
 		return nil, err
 	}
-	if grows > 0 {
+	if grows >= 0 {
 		doc.Format()
 	}
 	changed := doc.Pack()

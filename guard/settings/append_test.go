@@ -163,3 +163,51 @@ func TestAppendAndRemove(t *testing.T) {
 		}
 	}
 }
+
+// TestAppendMask: a mask takes the place of the one of the same credential, and one that is wrong can be told before.
+func TestAppendMask(t *testing.T) {
+	const list = "sandbox.credentials.envVars"
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	file := p.cfg.answersFile(root)
+	if err := Append(p.cfg, root, ListAllow, "x"); err != nil { // makes the directory
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(`{"sandbox": {"credentials": {"envVars": [
+		{"name": "K", "mode": "mask", "injectHosts": ["*"]}, {"name": "L", "mode": "deny"}, {"name": "K", "mode": "mask"}, // mine
+	]}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	add := func(name, host string) string {
+		return fmt.Sprintf(`{"name": %q, "mode": "mask", "injectHosts": [%q]}`, name, host)
+	}
+	for _, host := range []string{"a.example", "b.example", "b.example"} {
+		for _, name := range []string{"K", "L"} {
+			if err := Append(p.cfg, root, list, add(name, host)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all := Load(p.cfg).Sandbox.Credentials.EnvVars
+	text, err := os.ReadFile(file)
+	if err != nil || len(all) != 3 || strings.Count(string(text), "b.example") != 2 ||
+		strings.Contains(string(text), "a.example") || !strings.Contains(string(text), `"deny"`) {
+		t.Errorf("%+v, %v\n%s", all, err, text)
+	}
+	for _, e := range all {
+		if e.Object != "" && e.Text == "K" {
+			if err := Remove(e, list); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if got := texts(Load(p.cfg).Sandbox.Credentials.EnvVars); got != "L,L" {
+		t.Errorf("after the removal: %s", got)
+	}
+	for object, want := range map[string]bool{add("K", "a.example"): true, add("K", "*"): false, add("A B", "a.example"): false,
+		add("A_*", "a.example"): false, add("", "a.example"): false, "{": false} {
+		if err := CheckMask(list, object); (err == nil) != want {
+			t.Errorf("%s: %v", object, err)
+		}
+	}
+}

@@ -33,8 +33,28 @@ type Mask struct {
 	Command string `json:"command"`
 }
 
-// maskOf decodes the JSON object of an entry.
-func maskOf(e Entry) (m Mask, err error) {
+// CheckMask reports what is wrong with the JSON object of an entry of a list of sandbox.credentials.
+func CheckMask(list, object string) error {
+	_, err := maskOf(Entry{Text: maskedBy(list, object), Object: object}, newKeySet().byName[list].member)
+	return err
+}
+
+// maskedBy returns what the JSON object of an entry of a list masks; "" if the list has no such entries.
+func maskedBy(list, object string) string {
+	var members map[string]any
+	k := newKeySet().byName[list]
+	if k == nil || k.member == "" || json.Unmarshal([]byte(object), &members) != nil {
+		return ""
+	}
+	name, _ := members[k.member].(string)
+	return name
+}
+
+// variableName matches the names of variables that shells know.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// maskOf decodes the JSON object of an entry, which the member names.
+func maskOf(e Entry, member string) (m Mask, err error) {
 	if err := json.Unmarshal([]byte(e.Object), &m); err != nil {
 		return m, errors.New("it has a member of another type than is expected")
 	}
@@ -44,6 +64,10 @@ func maskOf(e Entry) (m Mask, err error) {
 		return m, errors.New(`it has no "injectHosts", the hosts that get the value`)
 	case m.File != "" && m.Command != "":
 		return m, errors.New(`it has both "file" and "command"`)
+	case member == "name" && !variableName.MatchString(e.Text):
+		return m, fmt.Errorf("%q is not the name of a variable", e.Text)
+	case member == "path" && m.Extract == "" && !credential.HasReader(e.Text):
+		return m, errors.New(`what is secret in it is not known: add "extract", a regular expression whose group is the secret`)
 	}
 	for _, host := range m.InjectHosts {
 		if name := strings.TrimPrefix(host, "*."); name == "" || strings.Contains(name, "*") {
@@ -94,10 +118,7 @@ func (m *merger) masks(member string, list []Entry, allowed []string) (masks []M
 			continue
 		}
 		done[e.Text] = true
-		mask, err := maskOf(e)
-		if err == nil && member == "path" && mask.Extract == "" && !credential.HasReader(e.Text) {
-			err = errors.New(`what is secret in it is not known: add "extract", a regular expression whose group is the secret`)
-		}
+		mask, err := maskOf(e, member)
 		if err == nil {
 			for _, host := range mask.InjectHosts {
 				if !slices.ContainsFunc(allowed, func(pattern string) bool { return covers(pattern, host) }) {
