@@ -140,10 +140,17 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 			if err != nil {
 				return err
 			}
+			if err := settings.CheckMask(list, string(text)); err != nil {
+				return usageError{err}
+			}
 			if err := flags.permit(cmd.OutOrStdout(), settings.ListHosts, hosts); err != nil {
 				return err
 			}
 			if err := flags.permit(cmd.OutOrStdout(), list, []string{string(text)}); err != nil {
+				return err
+			}
+			if where, err := flags.deniedBy(list, cmp.Or(env, file)); where != "" || err != nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "it has no effect: %s denies it\n", sanitized(where))
 				return err
 			}
 			if list != maskedVars || untested {
@@ -161,6 +168,24 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 	cmd.Flags().StringVar(&login, "ssh", "", "a `USER@HOST` as whom commands log in by SSH with the keys of your agent, and nowhere else")
 	cmd.Flags().BoolVar(&untested, "no-test", false, "send no request")
 	return cmd
+}
+
+// deniedBy returns where a credential is denied; "" if it is not.
+func (f *hostFlags) deniedBy(list, name string) (where string, err error) {
+	_, set, err := f.loadRules(nil)
+	if err != nil {
+		return "", err
+	}
+	entries := set.Sandbox.Credentials.EnvVars
+	if list == maskedFiles {
+		entries = set.Sandbox.Credentials.Files
+	}
+	for _, e := range entries {
+		if e.Object == "" && e.Text == name {
+			return e.Where(), nil
+		}
+	}
+	return "", nil
 }
 
 // tryMask tests a new mask. A failure is not an error, because the token may be set later.
