@@ -80,16 +80,19 @@ func newCredentialGround(t *testing.T) *credentialGround {
 // service says who the caller is, and repeats what it was sent.
 func service(w http.ResponseWriter, r *http.Request) {
 	_, password, _ := r.BasicAuth()
-	if strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") != realToken && password != realToken {
+	in := password == realToken || strings.HasSuffix(r.Header.Get("Authorization"), realToken)
+	if !in {
 		w.WriteHeader(http.StatusUnauthorized)
 	}
 	w.Header().Set("X-Echo", r.Header.Get("Authorization"))
 	if r.URL.Path == "/binary" {
 		w.Header().Set("Content-Type", "application/octet-stream")
 	}
-	for suffix, text := range map[string]string{ // a proxy of Go modules, and a registry of cargo
+	w.Header().Set("X-Oauth-Scopes", "repo, read:org")
+	for suffix, text := range map[string]string{ // a proxy of Go modules, a registry of cargo, and the API of GitHub
 		"/@v/list": "v1.2.3\n", "/@v/v1.2.3.mod": "module example.com/x\n", "/@v/v1.2.3.info": `{"Version": "v1.2.3"}`, "/@latest": `{"Version": "v1.2.3"}`,
 		"/config.json":   fmt.Sprintf(`{"dl": "https://%s", "api": "https://%[1]s", "auth-required": true}`, r.Host),
+		"/api/graphql":   `{"data": {"viewer": {"login": "me"}}}`,
 		"/api/v1/crates": `{"crates": [{"name": "found-it", "max_version": "1.2.3", "description": "x"}], "meta": {"total": 1}}`,
 	} {
 		if strings.HasSuffix(r.URL.Path, suffix) {
@@ -98,8 +101,7 @@ func service(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	body, _ := io.ReadAll(r.Body)
-	fmt.Fprintf(w, "logged-in=%v %s %s %s\n", password == realToken ||
-		strings.HasSuffix(r.Header.Get("Authorization"), realToken), r.RequestURI, r.Header, body)
+	fmt.Fprintf(w, "logged-in=%v %s %s %s\n", in, r.RequestURI, r.Header, body)
 }
 
 func (g *credentialGround) start(flags ...string) *host.Session {

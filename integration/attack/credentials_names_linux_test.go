@@ -119,6 +119,7 @@ func TestHonestCredentials(t *testing.T) {
 	for _, row := range []struct{ program, check, command, want string }{
 		{"go", "version", `GOPROXY=https://MINE GONOSUMDB=* GOFLAGS=-mod=mod GOTOOLCHAIN=local GOCACHE=$PWD/c GOMODCACHE=$PWD/m go list -m -versions example.com/x`, "example.com/x v1.2.3"},
 		{"cargo", "--version", `CARGO_HOME=$PWD/.cargo CARGO_REGISTRIES_MINE_INDEX=sparse+https://MINE/index/ CARGO_REGISTRIES_MINE_TOKEN=$BY_FILE CARGO_REGISTRIES_MINE_CREDENTIAL_PROVIDER=cargo:token cargo search --registry mine x`, `found-it = "1.2.3"`},
+		{"gh", "--version", `export GH_HOST=$(echo https://MINE | cut -c9-) GH_ENTERPRISE_TOKEN=$GITHUB_TOKEN; unset GITHUB_TOKEN; gh auth status && gh api user`, "logged-in=true"},
 		{"python3", "-cimport requests", `python3 -c '
 import os, requests
 print(requests.get("https://MINE/", headers={"Authorization": "Bearer " + os.environ["GITHUB_TOKEN"]}, auth=lambda r: r).text)
