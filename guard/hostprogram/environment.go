@@ -32,6 +32,7 @@ var (
 // Clean returns an environment for a program that the host starts outside of the sandbox: PATH and the variables that
 // make programs run or load files have no place in which tools or commands can write.
 func Clean(env []string) []string {
+	w := nowWritable()
 	clean := make([]string, 0, len(env))
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
@@ -40,18 +41,18 @@ func Clean(env []string) []string {
 		}
 		switch {
 		case name == "PATH":
-			kept, _ := Split(value)
-			entry = entry[:len("PATH=")] + kept
+			kept, _ := w.entries(value)
+			entry = entry[:len("PATH=")] + strings.Join(kept, string(filepath.ListSeparator))
 		case slices.Contains(lists, name):
 			split := func(r rune) bool { return r == filepath.ListSeparator || r == ' ' && name == "LD_PRELOAD" }
-			kept := slices.DeleteFunc(strings.FieldsFunc(value, split), isPlanted)
+			kept := slices.DeleteFunc(strings.FieldsFunc(value, split), w.isPlanted)
 			if len(kept) == 0 {
 				continue
 			}
 			entry = name + "=" + strings.Join(kept, string(filepath.ListSeparator))
-		case slices.Contains(lines, name) && namesPlanted(value):
+		case slices.Contains(lines, name) && w.namesPlanted(value):
 			continue
-		case strings.HasPrefix(name, numbered) && namesPlanted(value):
+		case strings.HasPrefix(name, numbered) && w.namesPlanted(value):
 			entry = name + "="
 		}
 		clean = append(clean, entry)
@@ -59,15 +60,15 @@ func Clean(env []string) []string {
 	return clean
 }
 
-// namesPlanted reports whether a word of a command line is a path for which [isPlanted] is true.
-func namesPlanted(line string) bool {
+// namesPlanted reports whether a word of a command line is a path for which [writable.isPlanted] is true.
+func (w writable) namesPlanted(line string) bool {
 	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n=,;'\"", r) })
-	return slices.ContainsFunc(words, func(word string) bool { return strings.ContainsAny(word, `/\`) && isPlanted(word) })
+	return slices.ContainsFunc(words, func(word string) bool { return strings.ContainsAny(word, `/\`) && w.isPlanted(word) })
 }
 
 // isPlanted reports whether commands may decide where a path in a variable leads. A relative path depends on the
 // working directory. An option such as -I/ws/lib counts from its first separator.
-func isPlanted(path string) bool {
+func (w writable) isPlanted(path string) bool {
 	if strings.HasPrefix(path, "-") {
 		if i := strings.IndexAny(path, `/\`); i > 0 {
 			path = path[i:]
@@ -79,5 +80,5 @@ func isPlanted(path string) bool {
 	if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(path, "~/") {
 		path = filepath.Join(home, path[2:])
 	}
-	return !filepath.IsAbs(path) || exposed(path) != ""
+	return !filepath.IsAbs(path) || w.exposed(path) != ""
 }

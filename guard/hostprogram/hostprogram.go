@@ -81,7 +81,7 @@ func Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 // current reports whether the program is the file that was found, and commands still cannot write it.
 func (p program) current() bool {
 	info, err := os.Stat(p.path)
-	return err == nil && os.SameFile(info, p.file) && changeTime(info).Equal(p.changed) && exposed(p.path) == ""
+	return err == nil && os.SameFile(info, p.file) && changeTime(info).Equal(p.changed) && !Exposed(p.path)
 }
 
 // changeTime is when a file or its names last changed. No program can set it, where the system reports it.
@@ -94,7 +94,8 @@ func changeTime(info fs.FileInfo) time.Time {
 
 // search looks for a program in PATH.
 func search(name, path string) (program, error) {
-	kept, dropped := entries(path)
+	w := nowWritable()
+	kept, dropped := w.entries(path)
 	var skipped []string
 	for _, dir := range dropped {
 		if file, err := executable(dir, name); err == nil {
@@ -110,7 +111,7 @@ func search(name, path string) (program, error) {
 		if err != nil {
 			continue
 		}
-		if !isSafe(file, info, maxScripts) {
+		if !w.isSafe(file, info, maxScripts) {
 			skipped = append(skipped, file)
 			continue
 		}
@@ -163,14 +164,14 @@ func executable(dir, name string) (string, error) {
 // Split returns the entries of a PATH for programs of the host, and those that are skipped. kept is never empty:
 // without PATH a shell looks in places of its own.
 func Split(path string) (kept string, skipped []string) {
-	keep, skipped := entries(path)
+	keep, skipped := nowWritable().entries(path)
 	return strings.Join(keep, string(filepath.ListSeparator)), skipped
 }
 
 // entries splits a PATH like [Split].
-func entries(path string) (kept, skipped []string) {
+func (w writable) entries(path string) (kept, skipped []string) {
 	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) || exposed(dir) != "" {
+		if !filepath.IsAbs(dir) || w.exposed(dir) != "" {
 			skipped = append(skipped, dir)
 		} else {
 			kept = append(kept, dir)
@@ -180,7 +181,7 @@ func entries(path string) (kept, skipped []string) {
 		return kept, skipped
 	}
 	for _, dir := range []string{"/usr/bin", "/bin"} {
-		if exposed(dir) == "" {
+		if w.exposed(dir) == "" {
 			kept = append(kept, dir)
 		}
 	}

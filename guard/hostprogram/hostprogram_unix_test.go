@@ -191,7 +191,7 @@ func TestFind(t *testing.T) {
 			kept, _ := Split(path)
 			out, err := (&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "command -v tool"},
 				Env: Clean([]string{"PATH=" + path}), Dir: s.root}).Output()
-			if shown := strings.TrimSpace(string(out)); exposed(shown) != "" && !strings.HasPrefix(shown, s.mine) {
+			if shown := strings.TrimSpace(string(out)); Exposed(shown) && !strings.HasPrefix(shown, s.mine) {
 				t.Errorf("a shell with PATH=%s finds %s (%v)", kept, shown, err)
 			}
 			os.Remove(honest)

@@ -87,17 +87,27 @@ func holdsHome(dir string) bool {
 }
 
 // Exposed reports whether tools or commands can write a file or directory, or something on the way to it.
-func Exposed(path string) bool { return exposed(path) != "" }
+func Exposed(path string) bool { return nowWritable().exposed(path) != "" }
 
-// exposed returns the file or directory on the way to an absolute path that tools or commands can write, or "". It
-// examines every link and directory on the way, and a path may name a file that does not exist yet.
-func exposed(path string) string {
+// A writable is what tools or commands can write at one moment. The places are looked at once for all paths that a
+// program's start depends on: a host with many workspaces has many places.
+type writable struct {
+	places  []string
+	isPlace func(fs.FileInfo) bool
+}
+
+func nowWritable() writable {
 	places := writablePlaces()
-	isPlace := samePlace(places)
-	at := ""
+	return writable{slices.Clip(places), samePlace(places)}
+}
+
+// exposed returns the file or directory on the way to an absolute path that tools or commands can write, or "". Every
+// link and directory on the way counts, and a name that does not exist yet.
+func (w writable) exposed(path string) string {
+	places, at := w.places, ""
 	look := func(name string) (fs.FileInfo, error) {
 		info, err := os.Lstat(name)
-		if err == nil && info.IsDir() && isPlace(info) {
+		if err == nil && info.IsDir() && w.isPlace(info) {
 			places = append(places, name) // another name of the place: in other case, or mounted
 		}
 		canChange := err != nil || info.Mode()&fs.ModeSymlink == 0 && modifiable(name, info)
@@ -127,8 +137,8 @@ const (
 
 // isSafe reports whether commands can change neither a program nor, to a depth, the interpreters that its first line
 // names.
-func isSafe(file string, info fs.FileInfo, depth int) bool {
-	if depth == 0 || exposed(file) != "" || isLinked(file, info) {
+func (w writable) isSafe(file string, info fs.FileInfo, depth int) bool {
+	if depth == 0 || w.exposed(file) != "" || w.isLinked(file, info) {
 		return false
 	}
 	for _, name := range Interpreters(file) {
@@ -136,7 +146,7 @@ func isSafe(file string, info fs.FileInfo, depth int) bool {
 			return false
 		}
 		info, err := os.Stat(name)
-		if err != nil || !isSafe(name, info, depth-1) {
+		if err != nil || !w.isSafe(name, info, depth-1) {
 			return false
 		}
 	}
@@ -180,7 +190,7 @@ func Interpreters(file string) (paths []string) {
 // InPath returns the path of the program that a program of the host would find under a name, or "". Unlike the result
 // of [Find], it can lead to a place where commands write.
 func InPath(name string) string {
-	kept, _ := entries(os.Getenv("PATH"))
+	kept, _ := nowWritable().entries(os.Getenv("PATH"))
 	for _, dir := range kept {
 		if file, err := executable(dir, name); err == nil {
 			return file
@@ -189,15 +199,15 @@ func InPath(name string) string {
 	return ""
 }
 
-// isLinked reports whether a file that this user can write may have another name where commands write. If there are
-// too many names to compare, it reports true.
-func isLinked(file string, info fs.FileInfo) bool {
+// isLinked reports whether a file that this user can write may have another name where commands write. Among too many
+// names it may.
+func (w writable) isLinked(file string, info fs.FileInfo) bool {
 	id, names := realpath.Identify(info)
 	if names < 2 || !modifiable(file, info) {
 		return false
 	}
 	searched, linked := 0, false
-	for _, place := range writablePlaces() {
+	for _, place := range w.places {
 		_ = filepath.WalkDir(place, func(_ string, d fs.DirEntry, err error) error {
 			if searched++; searched > maxLinkSearch {
 				linked = true
