@@ -3,7 +3,9 @@ package gateway
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/gif"
@@ -34,7 +36,7 @@ func encoded(t *testing.T, format string, width, height int) string {
 				full.Pix[i] = 0xff // opaque
 			}
 		}
-		err = png.Encode(&b, full)
+		err = (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&b, full)
 	case "png":
 		err = png.Encode(&b, img)
 	case "jpeg":
@@ -48,6 +50,19 @@ func encoded(t *testing.T, format string, width, height int) string {
 		t.Fatal(err)
 	}
 	return base64.StdEncoding.EncodeToString(b.Bytes())
+}
+
+// claiming returns a PNG image of 8×8 pixels as base64, whose header claims more.
+func claiming(t *testing.T, width, height uint32) string {
+	t.Helper()
+	raw, err := base64.StdEncoding.DecodeString(encoded(t, "png", 8, 8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary.BigEndian.PutUint32(raw[16:], width)
+	binary.BigEndian.PutUint32(raw[20:], height)
+	binary.BigEndian.PutUint32(raw[29:], crc32.ChecksumIEEE(raw[12:29])) // of the chunk IHDR
+	return base64.StdEncoding.EncodeToString(raw)
 }
 
 // TestAttached has a server send content as programs do. In a result, a prompt and a resource, what is declared as an image
@@ -78,7 +93,7 @@ func TestAttached(t *testing.T) {
 		{"large", "image/png", encoded(t, "png", 2400, 1934), "image/png", "shown at 2000×1611"},
 		{"long", "image/png", encoded(t, "png", 9, 9000), "image/png", "shown at 2×2000"},
 		{"heavy", "image/png", encoded(t, "noise", 1050, 1050), "image/jpeg", "as JPEG to save space"},
-		{"too many pixels", "image/png", encoded(t, "png", 12_000, 12_000), "", "more than the 120 million"},
+		{"too many pixels", "image/png", claiming(t, 12_000, 12_000), "", "more than the 120 million"},
 		{"truncated", "image/png", small[:40], "", "cut short or damaged"},
 		{"empty", "image/png", "", "", "it is empty"},
 		{"only a type", "image/png", "data:image/png;base64,", "", "it is empty"},
@@ -164,26 +179,26 @@ func checkPassed(t *testing.T, declared string, raw json.RawMessage) {
 	acceptable(t, builtin.Image{Data: content, MIME: mime})
 }
 
-// TestManyImages: of very many images the first are shown, and the text says that there are others. Small ones that decode to
-// very many pixels are limited together.
+// TestManyImages: of very many images the first are shown, and the text says that there are others. Small ones that
+// claim very many pixels are limited together.
 func TestManyImages(t *testing.T) {
 	s, env := &server{Entry: &Entry{Name: "s"}}, (&bench{t: t}).env()
 	for _, tt := range []struct {
-		data       string
-		most, want int
-		text       string
+		data                  string
+		sent, shown, excluded int
+		text                  string // for each that is excluded
 	}{
-		{encoded(t, "png", 8, 8), 120, 20, "a result has at most 20 images"},
-		{encoded(t, "png", 7500, 7500), 3, 2, "too many pixels"},
-		{encoded(t, "noise", 900, 900), 8, 4, "there are too many"},
+		{encoded(t, "png", 8, 8), 120, 20, 100, "a result has at most 20 images"},
+		{claiming(t, 7500, 7500), 3, 0, 1, "too many pixels"},
+		{encoded(t, "noise", 900, 900), 5, 4, 1, "there are too many"},
 	} {
 		var parts []any
-		for range tt.most {
+		for range tt.sent {
 			parts = append(parts, map[string]any{"type": "image", "data": tt.data, "mimeType": "image/png"})
 		}
 		r, err := s.result(t.Context(), env, marshal(map[string]any{"content": parts}))
-		if err != nil || len(r.Images) != tt.want || strings.Count(r.Text, tt.text) != tt.most-tt.want {
-			t.Errorf("%d of %d images, text %.300q: %v", len(r.Images), tt.most, r.Text, err)
+		if err != nil || len(r.Images) != tt.shown || strings.Count(r.Text, tt.text) != tt.excluded {
+			t.Errorf("%d of %d images, text %.300q: %v", len(r.Images), tt.sent, r.Text, err)
 		}
 	}
 }
