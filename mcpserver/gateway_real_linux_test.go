@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // realServers returns the command of a server of npm. The directory TOOLHOST_SERVERS holds them.
@@ -48,26 +50,27 @@ func TestRealServers(t *testing.T) {
 			t.Errorf("%d processes of servers outlive the host", n)
 		}
 	})
-	entries := map[string]any{}
-	for name, words := range map[string][]string{"everything": {"everything"}, "memory": {"memory"},
-		"fs": {"filesystem", root}, "thinking": {"sequential-thinking"}} {
-		entries[name] = map[string]any{"command": realServer(t, words[0]), "args": words[1:],
+	servers := samples.Of([]struct{ name, tool, args, want string }{
+		{"filesystem", "write_file", fmt.Sprintf(`{"path":%q,"content":"x"}`, filepath.Join(root, "made.txt")), "wrote"},
+		{"everything", "get-sum", `{"a":1,"b":2}`, "3"}, {"memory", "read_graph", `{}`, "entities"},
+		{"sequential-thinking", "sequentialthinking",
+			`{"thought":"a","nextThoughtNeeded":false,"thoughtNumber":1,"totalThoughts":1}`, "thoughtNumber"},
+	}, 1)
+	entries, allow := map[string]any{}, []string{}
+	for _, s := range servers {
+		entries[s.name] = map[string]any{"command": realServer(t, s.name), "args": []string{root},
 			"env": map[string]string{"SERVERS_OF": root}}
+		allow = append(allow, "mcp__"+s.name)
 	}
-	h := servedBy(t, entries, func(c *Config) {
-		c.Roots, c.Allow = []string{root}, []string{"mcp__everything", "mcp__memory", "mcp__fs", "mcp__thinking"}
-	})
-	for _, call := range [][3]string{
-		{"mcp__everything__get-sum", `{"a":1,"b":2}`, "3"}, {"mcp__memory__read_graph", `{}`, "entities"},
-		{"mcp__fs__write_file", fmt.Sprintf(`{"path":%q,"content":"x"}`, filepath.Join(root, "made.txt")), "wrote"},
-		{"mcp__thinking__sequentialthinking", `{"thought":"a","nextThoughtNeeded":false,"thoughtNumber":1,"totalThoughts":1}`, "thoughtNumber"},
-	} {
-		for end := time.Now().Add(time.Minute); !h.tools.has(call[0]) &&
+	h := servedBy(t, entries, func(c *Config) { c.Roots, c.Allow = []string{root}, allow })
+	for _, s := range servers {
+		tool := "mcp__" + s.name + "__" + s.tool
+		for end := time.Now().Add(time.Minute); !h.tools.has(tool) &&
 			time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		}
 		if r := h.Call(t.Context(), h.AdmitNamed("one"),
-			Request{Tool: call[0], Args: json.RawMessage(call[1])}); r.IsError || !strings.Contains(r.Text, call[2]) {
-			t.Errorf("%s: %.300s", call[0], r.Text)
+			Request{Tool: tool, Args: json.RawMessage(s.args)}); r.IsError || !strings.Contains(r.Text, s.want) {
+			t.Errorf("%s: %.300s", tool, r.Text)
 		}
 	}
 	if n := marked(t, mark); n < len(entries) {
