@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,17 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
 )
+
+// TestServedOnRequest: the table of clients names tools that are served on request.
+func TestServedOnRequest(t *testing.T) {
+	for _, c := range clients.All() {
+		for _, name := range c.With {
+			if !slices.ContainsFunc(builtin.All(), func(d *builtin.Def) bool { return d.Name == name && d.OptIn }) {
+				t.Errorf("%s: %s is not a tool that is served on request", c.Name, name)
+			}
+		}
+	}
+}
 
 // A copy is written into the layer only, though a client has planted a link there.
 func TestCopyNewer(t *testing.T) {

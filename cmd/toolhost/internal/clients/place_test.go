@@ -13,8 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tailscale/hujson"
-
-	"github.com/toolhost/toolhost/builtin"
 )
 
 // TestUserFiles holds the places on every platform.
@@ -239,11 +237,6 @@ func TestTable(t *testing.T) {
 		}
 	}
 	for _, c := range all {
-		for _, name := range c.With {
-			if !slices.ContainsFunc(builtin.All(), func(d *builtin.Def) bool { return d.Name == name && d.OptIn }) {
-				t.Errorf("%s: %s is not a tool that is served on request", c.Name, name)
-			}
-		}
 		if c.ToolSearch != "" && c.ToolSearch != "off" {
 			t.Errorf("%s: toolSearch is %q", c.Name, c.ToolSearch)
 		}
