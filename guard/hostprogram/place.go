@@ -101,8 +101,8 @@ func nowWritable() writable {
 	return writable{slices.Clip(places), samePlace(places)}
 }
 
-// exposed returns the file or directory on the way to an absolute path that tools or commands can write, or "". Every
-// link and directory on the way counts, and a name that does not exist yet.
+// exposed returns the file or directory on the way to an absolute path that tools or commands can write, or "". It
+// examines every link and directory on the way, and a path may name a file that does not exist yet.
 func (w writable) exposed(path string) string {
 	places, at := w.places, ""
 	look := func(name string) (fs.FileInfo, error) {
