@@ -245,7 +245,7 @@ func (g *initProcess) serve() error {
 		}
 		if err != nil {
 			if g.view == nil { // no namespace that would end with us
-				sweep(sweepPatience, descends)
+				sweepDescendants()
 			} else {
 				unix.Kill(-1, unix.SIGKILL) // before the copy of the listener is closed, by which programs would fail
 			}

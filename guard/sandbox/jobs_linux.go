@@ -167,14 +167,11 @@ func (js *jobs) kill(id uint64) (ended int, err error) {
 	if j == nil {
 		return 0, nil
 	}
-	if j.ns >= 0 {
-		defer unix.Close(j.ns)
+	if j.ns < 0 {
+		return sweepDescendants()
 	}
-	limit := sweepLimit
-	if j.ns < 0 { // nothing ends with us
-		limit = sweepPatience
-	}
-	return sweep(limit, func(pid int) bool { return !js.others(j, pid) && j.members(pid) })
+	defer unix.Close(j.ns)
+	return sweep(sweepLimit, func(pid int) bool { return !js.others(j, pid) && j.members(pid) })
 }
 
 // descends reports whether pid is alive and a descendant of this process, which

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -46,6 +47,16 @@ func sweep(limit time.Duration, members func(pid int) bool) (ended int, err erro
 		time.Sleep(sweepPause)
 	}
 	return len(s.seen), nil
+}
+
+// sweepDescendants is sweep for all below this process, none of which ends with it. It inherits orphans: without a
+// child it has no descendant, and the processes of the whole machine need not be looked through.
+func sweepDescendants() (ended int, err error) {
+	err = unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
+	if errors.Is(err, unix.ECHILD) {
+		return 0, nil
+	}
+	return sweep(sweepPatience, descends)
 }
 
 // reaper ends the processes of one command.
