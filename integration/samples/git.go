@@ -26,7 +26,7 @@ var GitEnv = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_EDITOR=true", "GIT_AUTHOR_NA
 
 const (
 	gitFiles = `find . -path ./.git -prune -o \( -type f -o -type l \) -print`
-	describe = ` | LC_ALL=C sort | xargs -r sh -c 'stat -c "%n %A" "$@"; sha256sum "$@"' sh`
+	describe = ` | LC_ALL=C sort | xargs -rd '\n' sh -c 'sha256sum "$@"; stat -c "%n %A" "$@"' x`
 
 	// GitState is a script that prints the tree, HEAD, the branches and the state of the index.
 	GitState = gitFiles + describe + "\ngit status --porcelain -uall; git rev-parse HEAD; git for-each-ref; git stash list; git ls-files -s"
