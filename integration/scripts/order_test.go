@@ -10,12 +10,13 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestOrder pipelines appends: those of one conversation arrive in their order, whatever the others of the connection do.
 func TestOrder(t *testing.T) {
-	const appends = 80
+	appends := samples.Rounds(80)
 	g := host.NewGround(t)
 	var clients sync.WaitGroup
 	for _, era := range []client.Era{client.Modern, client.Legacy} {
