@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // hostFiles are files of the workspace that the host runs outside of the sandbox, and what each leaves when it runs.
@@ -70,17 +71,17 @@ func TestAttackHostFiles(t *testing.T) {
 		t.Skip("nothing contains commands here")
 	}
 	const evil = `#!/bin/sh\ntouch "$PWNED"\n`
-	for name, command := range map[string]string{
-		"write":         "printf 'EVIL' >tools/FILE",
-		"replace":       "printf 'EVIL' >x; chmod +x x; mv x tools/FILE",
-		"remove":        "rm -f tools/FILE; printf 'EVIL' >tools/FILE; chmod +x tools/FILE",
-		"directory":     "mkdir new; printf 'EVIL' >new/FILE; chmod +x new/*; mv tools old; mv new tools",
-		"link":          "printf 'EVIL' >x; chmod +x x; ln -sf ../x tools/FILE",
-		"program":       "python3 -c \"import os; open('tools/FILE','w').write('EVIL')\"",
-		"mount of name": "printf 'EVIL' >x; cp --remove-destination x tools/FILE",
-		"hard link":     "ln tools/FILE y; printf 'EVIL' >y",
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range samples.Of([]struct{ name, command string }{
+		{"write", "printf 'EVIL' >tools/FILE"},
+		{"replace", "printf 'EVIL' >x; chmod +x x; mv x tools/FILE"},
+		{"remove", "rm -f tools/FILE; printf 'EVIL' >tools/FILE; chmod +x tools/FILE"},
+		{"directory", "mkdir new; printf 'EVIL' >new/FILE; chmod +x new/*; mv tools old; mv new tools"},
+		{"link", "printf 'EVIL' >x; chmod +x x; ln -sf ../x tools/FILE"},
+		{"program", "python3 -c \"import os; open('tools/FILE','w').write('EVIL')\""},
+		{"hard link", "ln tools/FILE y; printf 'EVIL' >y"},
+		{"mount of name", "printf 'EVIL' >x; cp --remove-destination x tools/FILE"},
+	}, 1) {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w, flags := newHostFiles(t)
 			if ran, log := trigger(t, w, flags); strings.Count(ran, "\n") != len(hostFiles) {
@@ -89,7 +90,7 @@ func TestAttackHostFiles(t *testing.T) {
 			h := w.hostWith(t, os.Getenv("PATH"), flags...)
 			text := strings.ReplaceAll(evil, "$PWNED", w.root+"/pwned")
 			for file := range hostFiles {
-				line := strings.NewReplacer("EVIL", text, "FILE", filepath.Base(file)).Replace(command)
+				line := strings.NewReplacer("EVIL", text, "FILE", filepath.Base(file)).Replace(c.command)
 				h.call(t, "Bash", `{"command":`+quoted(t, line)+`}`, "bash "+file)
 				if said := h.call(t, "Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file), "write"); said.ok {
 					t.Errorf("%s was written: %s", file, said.text)
@@ -152,11 +153,11 @@ func TestAttackUnnamedFiles(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip(err)
 	}
-	for name, args := range map[string][]string{
-		"directory": {"python3", "WS/app"}, "missing": {"python3", "WS/late.py"}, "shell": {"sh", "-c", "cd WS && exec python3 app"},
-		"module": {"sh", "-c", "cd WS && exec python3 -m app"}, "after an option": {"python3", "-W", "ignore", "WS/app"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, args := range samples.Of([][]string{
+		{"python3", "WS/app"}, {"python3", "-W", "ignore", "WS/app"}, {"sh", "-c", "cd WS && exec python3 app"},
+		{"sh", "-c", "cd WS && exec python3 -m app"}, {"python3", "WS/late.py"},
+	}, 1) {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			for i := range args {

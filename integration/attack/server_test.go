@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // recordingServer is a server over stdio. It lists the tools in $LIST and appends each line that it gets to $LOG.
@@ -44,30 +45,30 @@ func TestServerAttacks(t *testing.T) {
 		strict = `{"name":"send","inputSchema":{"type":"object","properties":{"to":{"type":"string"}},"required":["to"]}}`
 	)
 	longTool := `{"name":"` + long + `","inputSchema":{"type":"object"}}`
-	for _, tt := range []struct {
+	for _, tt := range samples.Of([]struct {
 		name, first, now string
 		flags            []string
 		tool, args       string
 		reaches          bool
 	}{
 		{"unchanged", good, good, nil, "mcp__s__send", `{"to":"x"}`, true},
-		{"changed", good, evil, nil, "mcp__s__send", `{}`, false},
-		{"changed, through ToolCall", good, evil, nil, "ToolCall", `{"name":"mcp__s__send","arguments":{}}`, false},
 		{"a twin before", good, evil + "," + good, nil, "mcp__s__send", `{}`, false},
+		{"changed, through ToolCall", good, evil, nil, "ToolCall", `{"name":"mcp__s__send","arguments":{}}`, false},
+		{"changed", good, evil, nil, "mcp__s__send", `{}`, false},
 		{"a twin after", good, good + "," + evil, nil, "mcp__s__send", `{}`, false},
 		{"an invalid twin", good, evil + "," + broken, nil, "mcp__s__send", `{}`, false},
-		{"invalid at first sight", broken, evil, nil, "mcp__s__send", `{}`, false},
 		{"a new tool", good, good + `,{"name":"more"}`, nil, "mcp__s__more", `{}`, false},
+		{"invalid at first sight", broken, evil, nil, "mcp__s__send", `{}`, false},
+		{"another value", good, good, []string{"--deny", "mcp__s__send(to:*x*)"}, "mcp__s__send", `{"to":[{"a":["b"]}]}`, true},
 		{"another letter case", good, good, []string{"--deny", "mcp__s__send(TO:x)"}, "mcp__s__send", `{"to":"x"}`, false},
 		{"below the key", good, good, []string{"--deny", "mcp__s__send(to:*x*)"}, "mcp__s__send", `{"to":[{"a":["axa"]}]}`, false},
-		{"another value", good, good, []string{"--deny", "mcp__s__send(to:*x*)"}, "mcp__s__send", `{"to":[{"a":["b"]}]}`, true},
 		{"the name as clients show it", good, good, []string{"--deny", "mcp__toolhost__mcp__s__send"}, "mcp__s__send", `{}`, false},
-		{"the server as clients show it", good, good, []string{"--deny", "mcp__toolhost__mcp__s__*"}, "ToolCall", `{"name":"mcp__s__send","arguments":{}}`, false},
 		{"the name on the list", longTool, longTool, []string{"--deny", short}, "mcp__s__" + long, `{}`, false},
 		{"the name on the list, called by it", longTool, longTool, []string{"--deny", "mcp__s__" + long}, short, `{}`, false},
 		{"called by the name on the list", longTool, longTool, nil, short, `{}`, true},
 		{"arguments against the schema", strict, strict, nil, "mcp__s__send", `{"to":7}`, false},
-	} {
+		{"the server as clients show it", good, good, []string{"--deny", "mcp__toolhost__mcp__s__*"}, "ToolCall", `{"name":"mcp__s__send","arguments":{}}`, false},
+	}, 1) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
