@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
@@ -40,12 +41,17 @@ func TempDir(t testing.TB) string {
 	return dir
 }
 
-// Main builds the binary, runs the tests of a package and exits.
-func Main(m *testing.M) {
+// Main builds the binary, runs the tests of a package and exits. With -short, and without -run, it runs the plain ones
+// alone, which start no host, and builds nothing.
+func Main(m *testing.M, plain ...string) {
 	testenv.Plain()
 	// Tests wait for hosts most of the time, so more of them run in parallel than there are processors.
 	flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	flag.Parse()
+	if testing.Short() && flag.Lookup("test.run").Value.String() == "" {
+		flag.Set("test.run", "^("+strings.Join(plain, "|")+")$")
+		os.Exit(m.Run())
+	}
 	os.Exit(run(m))
 }
 

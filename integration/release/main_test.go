@@ -6,4 +6,6 @@ import (
 	"github.com/toolhost/toolhost/integration/host"
 )
 
-func TestMain(m *testing.M) { host.Main(m) }
+func TestMain(m *testing.M) {
+	host.Main(m, "TestDocLinks", "TestErrorTexts", "TestHouse", "TestLayers", "TestRooms.*", "TestNames", "TestPinned")
+}

@@ -6,4 +6,4 @@ import (
 	"github.com/toolhost/toolhost/integration/host"
 )
 
-func TestMain(m *testing.M) { host.Main(m) }
+func TestMain(m *testing.M) { host.Main(m, "TestScriptsRunToTheirEnd") }

@@ -42,12 +42,11 @@ func scriptFiles(t *testing.T) []string {
 	return files
 }
 
-// TestScripts runs every script in testdata/scripts over both transports and in both eras: with -tags slow in every combination, with
-// -short in one. Without either, a sample of the scripts is run in a second one. What a script can say is described in
-// testdata/scripts/README.md.
+// TestScripts runs every script in testdata/scripts in one setting, and a sample of them in the others: with -tags slow all of them.
+// What a script can say is described in testdata/scripts/README.md.
 func TestScripts(t *testing.T) {
 	for i, s := range scriptSettings {
-		if *only != "" && *only != s.String() || *only == "" && i > 0 && testing.Short() {
+		if *only != "" && *only != s.String() {
 			continue
 		}
 		files := scriptFiles(t)
