@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,7 +33,7 @@ func TestRunDescriptors(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	host.Must(t, err)
 	host.Must(t, unix.Close(pair[1]))
-	for _, tt := range []struct {
+	for _, tt := range samples.Of([]struct {
 		name string
 		at   int
 		file *os.File
@@ -41,19 +42,19 @@ func TestRunDescriptors(t *testing.T) {
 		{"a directory", 0, open(".", unix.O_RDONLY), "is a directory"},
 		{"the directory above", 0, open("..", unix.O_RDONLY), "is a directory"},
 		{"a directory as output", 1, open(".", unix.O_RDONLY), "is a directory"},
-		{"a directory as error output", 2, open(".", unix.O_RDONLY), "is a directory"},
-		{"a path", 0, open(".", unix.O_PATH), "as a path only"},
 		{"the path of a denied file", 0, open(".env", unix.O_PATH), "as a path only"},
+		{"a path", 0, open(".", unix.O_PATH), "as a path only"},
 		{"the path of a link", 0, open("../prompt.txt", unix.O_PATH|unix.O_NOFOLLOW), "as a path only"},
 		{"a denied file", 0, open(".env", unix.O_RDONLY), "which the rules hide"},
 		{"a denied file as output", 1, open(".env", unix.O_RDWR|unix.O_APPEND), "which the rules hide"},
+		{"a directory as error output", 2, open(".", unix.O_RDONLY), "is a directory"},
 		{"a device", 0, open("../../../../../../../../../../dev/zero", unix.O_RDONLY), "is a device"},
 		{"a device as output", 1, open("../../../../../../../../../../dev/full", unix.O_WRONLY), "is a device"},
-		{"a file", 0, open("../prompt.txt", unix.O_RDONLY), ""},
 		{"the null device", 0, open("../../../../../../../../../../dev/null", unix.O_RDONLY), ""},
+		{"a file", 0, open("../prompt.txt", unix.O_RDONLY), ""},
 		{"a pipe", 0, r, ""},
 		{"a socket", 0, os.NewFile(uintptr(pair[0]), "socket"), ""},
-	} {
+	}, 1) {
 		t.Run(tt.name, func(t *testing.T) {
 			script := fmt.Sprintf("for f in /proc/self/fd/%d /proc/self/fd/%[1]d/.env /proc/self/fd/%[1]d/project/.env; do cat $f; done 2>/dev/null >got; echo pwned >/proc/self/fd/0; cat got >&2; echo ran >&2", tt.at)
 			cmd := exec.Command(host.Binary, "run", "--", "bash", "-c", script)
