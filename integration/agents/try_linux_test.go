@@ -94,12 +94,14 @@ func TestTryKept(t *testing.T) {
 	}
 }
 
-// TestTryApplied: what was applied is taken back by undo.
+// TestTryApplied: what was applied is taken back by undo, with the modes of emptied directories and hard links.
 func TestTryApplied(t *testing.T) {
 	home, work := tryHome(t)
-	before := host.Shell(t, home, work, tryLook)
+	host.Shell(t, home, work, "mkdir -m 750 q; echo q > q/f; echo c > c; ln c c2; git add q c c2; git commit -qm 2 -- q c c2")
+	const look = tryLook + "; find q c c2 -printf '%p %m %n\n'"
+	before := host.Shell(t, home, work, look)
 	out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c",
-		"echo x >> a; rm b; mkdir -p d/e; echo n > d/e/n; chmod +x d/e/n; ln -s a l")
+		"echo x >> a; rm b q/f; echo x >> c; chmod +x c2; mkdir -p d/e; echo n > d/e/n; chmod +x d/e/n; ln -s a l")
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
@@ -113,7 +115,7 @@ func TestTryApplied(t *testing.T) {
 	if out, code := host.RunCommand(t, home, "undo", "--yes"); code != 0 {
 		t.Errorf("undo: exit code %d\n%s", code, out)
 	}
-	if after := host.Shell(t, home, work, tryLook); after != before {
+	if after := host.Shell(t, home, work, look); after != before {
 		t.Errorf("the work tree was\n%s\nand is\n%s", before, after)
 	}
 }
