@@ -136,25 +136,9 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 				}
 			}
 			entry["injectHosts"] = hosts
-			text, err := json.Marshal(entry)
-			if err != nil {
+			counts, err := flags.addMask(cmd.OutOrStdout(), list, entry, hosts)
+			if err != nil || !counts || list != maskedVars || untested {
 				return err
-			}
-			if err := settings.CheckMask(list, string(text)); err != nil {
-				return usageError{err}
-			}
-			if err := flags.permit(cmd.OutOrStdout(), settings.ListHosts, hosts); err != nil {
-				return err
-			}
-			if err := flags.permit(cmd.OutOrStdout(), list, []string{string(text)}); err != nil {
-				return err
-			}
-			if where, err := flags.deniedBy(list, cmp.Or(env, file)); where != "" || err != nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "it has no effect: %s denies it\n", sanitized(where))
-				return err
-			}
-			if list != maskedVars || untested {
-				return nil
 			}
 			return tryMask(cmd, settings.Mask{Entry: settings.Entry{Text: env}, InjectHosts: hosts, File: file, Command: command})
 		},
@@ -170,22 +154,36 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 	return cmd
 }
 
-// deniedBy returns where a credential is denied; "" if it is not.
-func (f *hostFlags) deniedBy(list, name string) (where string, err error) {
+// addMask adds a mask to a list, with its hosts. It reports false if another entry denies what the mask names.
+func (f *hostFlags) addMask(w io.Writer, list string, entry map[string]any, hosts []string) (counts bool, err error) {
+	text, err := json.Marshal(entry)
+	if err != nil {
+		return false, err
+	}
+	if err := settings.CheckMask(list, string(text)); err != nil { // before its hosts are allowed
+		return false, usageError{err}
+	}
+	if err := f.permit(w, settings.ListHosts, hosts); err != nil {
+		return false, err
+	}
+	if err := f.permit(w, list, []string{string(text)}); err != nil {
+		return false, err
+	}
 	_, set, err := f.loadRules(nil)
 	if err != nil {
-		return "", err
+		return false, err
 	}
 	entries := set.Sandbox.Credentials.EnvVars
 	if list == maskedFiles {
 		entries = set.Sandbox.Credentials.Files
 	}
 	for _, e := range entries {
-		if e.Object == "" && e.Text == name {
-			return e.Where(), nil
+		if e.Object == "" && e.Text == cmp.Or(entry["name"], entry["path"]) {
+			_, err := fmt.Fprintf(w, "it has no effect: %s denies it\n", sanitized(e.Where()))
+			return false, err
 		}
 	}
-	return "", nil
+	return true, nil
 }
 
 // tryMask tests a new mask. A failure is not an error, because the token may be set later.

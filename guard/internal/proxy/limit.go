@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"io"
 	"log"
 	"net"
@@ -13,7 +14,8 @@ import (
 var discardLog = log.New(io.Discard, "", 0)
 
 // A limited listener has a limited number of connections at a time. The states of those that [http.Server] serves are
-// noted, for idle ones give way: programs open them again, and may keep them until they end.
+// noted, for idle ones give way: programs open them again, and may keep them until they end. Those of HTTP/2 do not:
+// programs do not repeat a request that was sent as such a connection ended.
 type limited struct {
 	net.Listener
 	mu      sync.Mutex
@@ -64,7 +66,8 @@ func (l *limited) note(c net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.idle = slices.DeleteFunc(l.idle, func(other net.Conn) bool { return other == c })
-	if state == http.StateIdle {
+	secured, ok := c.(*tls.Conn)
+	if h2 := ok && secured.ConnectionState().NegotiatedProtocol == "h2"; state == http.StateIdle && !h2 {
 		l.idle = append(l.idle, c)
 		l.changed.Signal()
 	}
