@@ -17,9 +17,9 @@ type commandLine struct {
 	data     *policyData
 	text     string
 	analysis *command.Analysis
-	dirs     []Path // where its words may be relative to: its directory and what it changes to
-	led      []Path // where its first changes of directory lead, if it has no others
-	lost     bool   // it changes to a directory that is not known
+	dirs     []Path   // where its words may be relative to: its directory and what it changes to
+	led      [][]Path // where its first changes of directory lead one after another, if it has no others
+	lost     bool     // it changes to a directory that is not known
 }
 
 func newCommandLine(k *policyData, text string, a *command.Analysis, dir Path) *commandLine {
@@ -30,10 +30,10 @@ func newCommandLine(k *policyData, text string, a *command.Analysis, dir Path) *
 // judged as if it ran in all of them.
 func (ln *commandLine) follow() {
 	ln.lost = ln.analysis.Lost
-	led, moves, known := ln.dirs, 0, !ln.lost && len(ln.analysis.Lead) > 0
-	for _, to := range ln.analysis.Lead {
-		var ok bool
-		led, ok = ln.step(to, led)
+	led, moves, known := [][]Path{ln.dirs}, 0, !ln.lost
+	for i, to := range ln.analysis.Lead {
+		next, ok := ln.step(to, led[i])
+		led = append(led, next)
 		known = known && ok && to.Text != ""
 	}
 	for _, s := range ln.analysis.Commands {
@@ -54,11 +54,11 @@ func (ln *commandLine) follow() {
 	}
 }
 
-// runsIn returns the directories that a command or redirection may run in. led says that the first changes of directory
-// precede it.
-func (ln *commandLine) runsIn(led bool) []Path {
-	if led && ln.led != nil {
-		return ln.led
+// runsIn returns the directories that a command or redirection may run in. led says how many of the first changes of
+// directory precede it.
+func (ln *commandLine) runsIn(led int) []Path {
+	if led > 0 && ln.led != nil {
+		return ln.led[led]
 	}
 	return ln.dirs
 }

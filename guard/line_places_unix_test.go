@@ -108,6 +108,8 @@ func TestPlacesOfFiles(t *testing.T) {
 	}{
 		{"deny Read(/.env)", "cd src && cat .env", Allow},
 		{"deny Read(/.env)", "cd src && mkdir -p new && cd new && cat .env", Allow},
+		{"deny Read(/.env)", "cd src && ls && cd ../new && cat .env", Allow},
+		{"deny Read(/.env)", "cd src && ls && cd .. && cat .env", Deny},
 		{"deny Read(/.env)", "cd src; cat .env", Deny},
 		{"deny Read(/.env)", "cd src && cat ../.env", Deny},
 		{"deny Read(/.env)", "cd src && cat < ../.env", Deny},

@@ -45,7 +45,7 @@ type Analysis struct {
 	Statements []*syntax.Stmt
 	Err        error
 
-	// Lead are the operands of the commands cd that the line begins with: cd a && cd b && …
+	// Lead are the operands of the commands cd in the list that the line begins with: cd a && b && cd c && …
 	Lead []Word
 
 	// Values are the literal texts that the line gives variables: D=/; rm -rf "$D".
@@ -78,8 +78,8 @@ type Word struct {
 	// Stream reports that the word is <(…), what a command of the text prints.
 	Stream bool
 
-	// Led reports that the target of a redirection is relative to the directory that the Lead leads to.
-	Led bool
+	// Led is how many of the Lead lead to the directory that the target of a redirection is relative to.
+	Led int
 
 	single bool   // the shell makes exactly one word of it
 	prefix string // text every resulting word begins with, if known
@@ -133,8 +133,8 @@ type Simple struct {
 	// command alone: what an allow rule for just this program would accept.
 	Undecidable []string
 
-	// Led reports that the command runs only where the Lead leads to, if the line has no other change of directory.
-	Led bool
+	// Led is how many of the Lead lead to the directory of the command, if the line has no other change of directory.
+	Led int
 
 	spellings   [][]Word // other words that mean the same, see Spellings
 	transparent bool     // adds nothing to what the inner command does

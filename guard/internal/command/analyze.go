@@ -67,8 +67,10 @@ type walker struct {
 	posix   bool            // the text is for sh, which may be bash, dash or another
 	funcs   map[string]bool // functions of the text; true: surely defined by now
 
-	from, to uint // offsets of what runs only if the Lead did
-	led      bool // the whole text does
+	leads   []uint // where the changes of directory in the Lead end
+	to      uint   // where the list ends that begins with them
+	mayLink bool   // a command of the list may make links
+	led     int    // how many precede the whole text
 }
 
 // undecided records a reason. hiding tells whether a program may run whose name
@@ -199,16 +201,19 @@ func (w *walker) visit(n syntax.Node) bool {
 }
 
 // lead notes the changes of directory that the text begins with, and where the commands stand that run only after
-// them: in "cd a && b | c || d" these are b and c.
+// them: in "cd a && b && cd c && d | e || f" b runs in a, and d and e in a/c. What stands between makes no links.
 func (w *walker) lead(s *syntax.Stmt) {
 	b, ok := s.Cmd.(*syntax.BinaryCmd)
 	if !ok || s.Negated || s.Coprocess {
 		return
 	}
 	w.lead(b.X)
+	moves := func(s *syntax.Stmt, call *syntax.CallExpr) {
+		w.out.Lead, w.to = append(w.out.Lead, w.words(call.Args[1:])...), s.End().Offset()
+		w.leads = append(w.leads, w.to)
+	}
 	if call, ok := callOf(b.X); ok && b.Op == syntax.AndStmt && w.to == 0 && isCD(b.X, call) {
-		w.out.Lead, w.to = w.words(call.Args[1:]), b.X.End().Offset()
-		w.from = w.to
+		moves(b.X, call)
 	}
 	if w.to == 0 || b.Op != syntax.AndStmt || w.to != b.X.End().Offset() {
 		return
@@ -216,11 +221,13 @@ func (w *walker) lead(s *syntax.Stmt) {
 	w.to = b.Y.End().Offset()
 	call, ok := callOf(b.Y)
 	switch {
-	case !ok || w.from != b.X.End().Offset():
+	case !ok || len(call.Args) == 0 || w.mayLink:
+		w.mayLink = true
 	case isCD(b.Y, call):
-		w.out.Lead, w.from = append(w.out.Lead, w.words(call.Args[1:])...), w.to
-	case len(call.Args) > 1 && call.Args[0].Lit() == "mkdir": // cd a && mkdir b && cd b
-		w.from = w.to
+		moves(b.Y, call)
+	default:
+		of, _ := recordOf("programs", call.Args[0].Lit())
+		w.mayLink = !of.flags["looks"] && call.Args[0].Lit() != "mkdir"
 	}
 }
 
@@ -230,8 +237,13 @@ func isCD(s *syntax.Stmt, call *syntax.CallExpr) bool {
 		call.Args[0].Lit() == "cd"
 }
 
-func (w *walker) isLed(s *syntax.Stmt) bool {
-	return w.led || w.from <= s.Pos().Offset() && s.Pos().Offset() < w.to
+// ledBy returns how many of the changes of directory in the Lead precede a statement.
+func (w *walker) ledBy(s *syntax.Stmt) int {
+	at := s.Pos().Offset()
+	if at >= w.to {
+		return w.led
+	}
+	return w.led + len(slices.DeleteFunc(slices.Clone(w.leads), func(end uint) bool { return end > at }))
 }
 
 func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
@@ -247,7 +259,7 @@ func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
 func (w *walker) stmt(s *syntax.Stmt) {
 	w.current = -1
 	for _, r := range s.Redirs {
-		w.redirect(r, w.isLed(s))
+		w.redirect(r, w.ledBy(s))
 	}
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok {
@@ -259,7 +271,7 @@ func (w *walker) stmt(s *syntax.Stmt) {
 		}
 		return
 	}
-	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: sourceOf(w, call), Led: w.isLed(s)}
+	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: sourceOf(w, call), Led: w.ledBy(s)}
 	if len(c.Args) == 0 {
 		return
 	}

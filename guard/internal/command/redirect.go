@@ -7,7 +7,7 @@ import (
 )
 
 // redirect lists the file of a redirection. led says where it is, see [Word.Led].
-func (w *walker) redirect(r *syntax.Redirect, led bool) {
+func (w *walker) redirect(r *syntax.Redirect, led int) {
 	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
 		setsNamed(w, "a redirection", fixed(strings.Trim(r.N.Value, "{}")))
 	}
