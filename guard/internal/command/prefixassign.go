@@ -139,7 +139,8 @@ func (w *walker) evaluates(n syntax.Node) bool {
 		if n.Exp != nil && n.Param != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) {
 			w.setsVariable(n.Param.Value, "$")
 		}
-		return subscript(n.Index) || n.Slice != nil && (subscript(n.Slice.Offset) || subscript(n.Slice.Length)) || n.Excl && n.Names == 0 ||
+		return subscript(n.Index) || n.Excl && n.Names == 0 ||
+			n.Slice != nil && (subscript(n.Slice.Offset) || subscript(n.Slice.Length)) ||
 			n.Exp != nil && n.Exp.Op == syntax.OtherParamOps && (n.Exp.Word == nil || !oneOf(n.Exp.Word.Lit(), "Q U u L A a K k E"))
 	}
 	return false
