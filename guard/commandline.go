@@ -54,11 +54,11 @@ func (ln *commandLine) follow() {
 	}
 }
 
-// runsIn returns the directories that a command or redirection may run in. led says how many of the first changes of
-// directory precede it.
+// runsIn returns the directories that a command or redirection may run in. led is as in
+// [command.Simple].
 func (ln *commandLine) runsIn(led int) []Path {
 	if led > 0 && ln.led != nil {
-		return ln.led[led]
+		return ln.led[led-1]
 	}
 	return ln.dirs
 }

@@ -119,6 +119,7 @@ func TestPlacesOfFiles(t *testing.T) {
 		{"deny Edit(/src/new)", "cd src && echo x > new", Deny},
 		{"deny Edit(/src/new)", "cd src && bash -c 'echo x > new'", Deny},
 		{"deny Edit(/new)", "cd src; echo x > new", Deny},
+		{"mode plan", "cd src && ls && cd .. && cat README.md", Allow},
 		{"mode acceptEdits", "cd src && rm ../README.md", Allow},
 		{"mode acceptEdits", "cd src; rm ../README.md", Ask},
 		{"mode acceptEdits", "cd src && rm ../../out/f", Ask},

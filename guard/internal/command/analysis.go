@@ -78,7 +78,7 @@ type Word struct {
 	// Stream reports that the word is <(…), what a command of the text prints.
 	Stream bool
 
-	// Led is how many of the Lead lead to the directory that the target of a redirection is relative to.
+	// Led says which directory the target of a redirection is relative to, see Simple.
 	Led int
 
 	single bool   // the shell makes exactly one word of it
@@ -133,7 +133,8 @@ type Simple struct {
 	// command alone: what an allow rule for just this program would accept.
 	Undecidable []string
 
-	// Led is how many of the Lead lead to the directory of the command, if the line has no other change of directory.
+	// Led is one more than how many of the Lead lead to the directory of the command, if the line has no other change of
+	// directory; 0 if that is not known.
 	Led int
 
 	spellings   [][]Word // other words that mean the same, see Spellings

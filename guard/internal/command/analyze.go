@@ -70,7 +70,7 @@ type walker struct {
 	leads   []uint // where the changes of directory in the Lead end
 	to      uint   // where the list ends that begins with them
 	mayLink bool   // a command of the list may make links
-	led     int    // how many precede the whole text
+	led     int    // what ledBy says of the whole text
 }
 
 // undecided records a reason. hiding tells whether a program may run whose name
@@ -237,13 +237,14 @@ func isCD(s *syntax.Stmt, call *syntax.CallExpr) bool {
 		call.Args[0].Lit() == "cd"
 }
 
-// ledBy returns how many of the changes of directory in the Lead precede a statement.
+// ledBy returns one more than the changes of directory of the Lead that precede a statement of its list, and 0 for any
+// other.
 func (w *walker) ledBy(s *syntax.Stmt) int {
 	at := s.Pos().Offset()
 	if at >= w.to {
 		return w.led
 	}
-	return w.led + len(slices.DeleteFunc(slices.Clone(w.leads), func(end uint) bool { return end > at }))
+	return 1 + len(slices.DeleteFunc(slices.Clone(w.leads), func(end uint) bool { return end > at }))
 }
 
 func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
