@@ -31,6 +31,7 @@ import (
 	"github.com/toolhost/toolhost/guard/privatedir"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
+	"github.com/toolhost/toolhost/guard/sandbox/ownprocess"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/guard/statedir"
 )
@@ -303,9 +304,9 @@ func (p supervised) Kill() (refused []string, err error) {
 	return nil, err
 }
 
-// InCall reports whether this process descends from a command or task of a host. If [sandbox.InCommand] is not
+// InCall reports whether this process descends from a command or task of a host. If [ownprocess.InCommand] is not
 // supported, it uses the environment, which a command can change.
-func InCall() bool { return sandbox.InCommand() || os.Getenv(supervise.CallVariable) != "" }
+func InCall() bool { return ownprocess.InCommand() || os.Getenv(supervise.CallVariable) != "" }
 
 // Prepare sets the memory limit of this process by the limits of the system, and marks inherited descriptors
 // close-on-exec. A program that opens a runtime calls it once in main. The error names a limit that is too low.

@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/telemetry"
 	"github.com/toolhost/toolhost/guard/alias"
 	"github.com/toolhost/toolhost/guard/hostprogram"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/ownprocess"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
@@ -141,7 +141,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust.all, TrustDigest: f.trust.digest, Tools: f.tools, With: f.more, MCPConfig: f.servers,
 		StateDir: f.stateDir,
-		Remote:   remote, OnWarm: sandbox.TrimWhenIdle, Observers: []audit.Observer{rssTrimmer{}},
+		Remote:   remote, OnWarm: ownprocess.TrimWhenIdle, Observers: []audit.Observer{rssTrimmer{}},
 		Version: versionString(), AgentRunner: agentRunner,
 	}
 	if err := f.observe.apply(&cfg); err != nil {

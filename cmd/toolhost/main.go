@@ -17,7 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/ownprocess"
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
@@ -25,7 +25,7 @@ import (
 var version = ""
 
 func main() {
-	sandbox.TrimWhenIdle()
+	ownprocess.TrimWhenIdle()
 	if err := builtin.Prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "toolhost:", err)
 		os.Exit(1)

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/ownprocess"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
@@ -21,6 +21,6 @@ func (rssTrimmer) CallPlanned(context.Context, audit.Call, audit.Record) {}
 // CallEnded implements audit.Observer.
 func (rssTrimmer) CallEnded(_ context.Context, _ audit.Call, _ audit.Record, result builtin.Result) {
 	if out, ok := result.Structured.(builtin.BashOutput); ok && out.TaskID != "" {
-		sandbox.TrimWhenIdle()
+		ownprocess.TrimWhenIdle()
 	}
 }

@@ -35,7 +35,7 @@ for f in socket.recv_fds(b, 1, 2)[1]:
 P`, true},
 	{"process of everyone", `for p in /proc/[0-9]*; do [ "$(readlink $p/ns/pid)" = "$(readlink /proc/self/ns/pid)" ] || [ -z "$(readlink $p/ns/pid)" ] || echo ` + breach + ` $p; done`, false},
 	{"core dump", `grep -q 'Max core file size  *[01]  *[01] ' /proc/self/limits || echo ` + breach, false},
-	{"first to go", `[ "$(cat /proc/self/oom_score_adj)" -ge ` + strconv.Itoa(oomScore) + ` ] || echo ` + breach + `; echo -1000 > /proc/self/oom_score_adj && echo ` + breach, true},
+	{"first to go", `[ "$(cat /proc/self/oom_score_adj)" -ge ` + "200" + ` ] || echo ` + breach + `; echo -1000 > /proc/self/oom_score_adj && echo ` + breach, true},
 }
 
 func init() { attacks = append(attacks, kernelAttacks...) }

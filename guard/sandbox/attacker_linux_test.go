@@ -283,7 +283,7 @@ func attackDeafen(args []string) error {
 	for range 4 {
 		go func() {
 			for {
-				for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
+				for sig := syscall.Signal(1); sig <= 64; sig++ {
 					unix.Kill(pid, sig)
 				}
 			}

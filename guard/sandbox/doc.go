@@ -10,16 +10,10 @@
 // # Linux namespaces
 //
 // The preferred backend needs no other program. The host's program starts itself again
-// as process 1 of new user, mount, PID, network, IPC, UTS and cgroup
-// namespaces: an init function of this package runs it, before main. Package
-// internal/namespaces makes what commands find there, and package internal/supervisor is process 1. It
-// runs as long as the sandbox: a command costs one message and one fork. Its control threads
-// keep the right to mount, so that a file that appears later can be
-// covered. Its spawner thread, from which every
-// command descends, has no_new_privs, an empty bounding set, a seccomp filter
-// and Landlock. When process 1 ends, for any reason, the kernel kills
-// every process inside. It ends when its socket to the host closes, and so also
-// when the host is killed.
+// as process 1 of new user, mount, PID, network, IPC, UTS and cgroup namespaces: see package
+// internal/supervisor. Package internal/namespaces makes what commands find there. Process 1
+// runs as long as the sandbox: a command costs one message and one fork. When it ends, for any
+// reason, the kernel kills every process inside; it ends with the host.
 //
 // Root in a sandbox has no capabilities: it can read and change only what its owner and
 // mode allow.
@@ -57,6 +51,14 @@
 // them; the report says so. On macOS nothing contains commands unless the
 // settings want seatbelt: a profile for sandbox-exec is generated, which was
 // not tried on a real machine, and processes can survive. Other systems have no sandbox.
+//
+// # Rooms
+//
+// What stands below this package knows nothing of it: execgate and connectgate (what the host answers for commands),
+// internal/contract (what passes between the host and the process inside), internal/supervisor, internal/namespaces and
+// internal/landlock (what the process inside does), internal/place, internal/proc, internal/behalf and internal/kernel
+// (what all of these stand on). This package makes a plan of a policy, starts the process inside, and has its host's
+// end, the network of commands, and what is left to other systems.
 //
 // # What is not prevented
 //

@@ -185,10 +185,11 @@ func (n *insideProcess) exited(c *nsProcess, event contract.Event) {
 
 // statusOf translates a wait status into the shell's terms.
 func statusOf(ws syscall.WaitStatus) Status {
+	s := Status{ExitCode: contract.ExitCode(ws)}
 	if ws.Signaled() {
-		return Status{ExitCode: 128 + int(ws.Signal()), Signal: unix.SignalName(ws.Signal())}
+		s.Signal = unix.SignalName(ws.Signal())
 	}
-	return Status{ExitCode: ws.ExitStatus()}
+	return s
 }
 
 func (n *insideProcess) spawn(s Spec) (Process, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
+	_ "github.com/toolhost/toolhost/guard/sandbox/internal/supervisor" // whose init function is the process inside
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 

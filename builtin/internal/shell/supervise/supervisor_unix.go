@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
+	"github.com/toolhost/toolhost/guard/sandbox/ownprocess"
 )
 
 // supervisorArg as the first argument makes this program a supervisor:
@@ -97,7 +97,7 @@ func init() {
 	if err != nil {
 		syscall.Exit(2)
 	}
-	sandbox.TrimWhenIdle()
+	ownprocess.TrimWhenIdle()
 	// Not os.Exit, which has hooks that wait (the race detector takes a second).
 	var s supervisor
 	s.run(n, args[3:], judged)
@@ -142,7 +142,7 @@ func (s *supervisor) start(files int, argv []string, judged bool) error {
 		unix.CloseOnExec(firstFileFD + i)
 		fds[i] = uintptr(firstFileFD + i)
 	}
-	sandbox.MarkCommand()
+	ownprocess.MarkCommand()
 	if err := becomeReaper(); err != nil {
 		return err
 	}

@@ -156,3 +156,11 @@ func (v *Event) decode(d *decoder) {
 	v.Attempt = Attempt{Read: d.bool(), Wrote: d.bool(), Connected: d.bool()}
 	v.NoTUN, v.NoOverlay, v.Cached = d.error(), d.error(), d.strs()
 }
+
+// ExitCode is how a command ended, in the shell's terms: 128 + the signal's number after a signal.
+func ExitCode(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}

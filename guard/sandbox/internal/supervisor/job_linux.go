@@ -1,4 +1,4 @@
-package sandbox
+package supervisor
 
 import (
 	"errors"
@@ -50,7 +50,7 @@ func runJob(args []string) error {
 			unix.Kill(-pid, sig.(syscall.Signal))
 		case state := <-states:
 			if !state.Stopped() {
-				unix.Exit(statusOf(state).ExitCode)
+				unix.Exit(contract.ExitCode(state))
 			}
 			if _, err := control.Write([]byte{contract.Suspended}); err != nil {
 				return err

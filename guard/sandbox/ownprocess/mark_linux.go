@@ -1,4 +1,5 @@
-package sandbox
+// Package ownprocess changes the process that calls it: it marks it as one of a command, and gives back its memory.
+package ownprocess
 
 import "golang.org/x/sys/unix"
 
@@ -6,11 +7,21 @@ import "golang.org/x/sys/unix"
 //
 // The mark is a hard limit on file locks. Kernels since 2.4.25 do not apply that limit, and processes inherit it
 // through fork, exec, setsid and namespaces. Only CAP_SYS_RESOURCE of the machine's own user namespace can raise it.
-func MarkCommand() { lower(unix.RLIMIT_LOCKS, func(most uint64) uint64 { return most / 2 }) }
+func MarkCommand() { Lower(unix.RLIMIT_LOCKS, func(most uint64) uint64 { return most / 2 }) }
 
 // InCommand reports whether this process descends from one that was marked. It does not see what a command has had
 // started by another service of the machine, and not a process that a command of root has unmarked.
 func InCommand() bool {
 	var now unix.Rlimit
 	return unix.Getrlimit(unix.RLIMIT_LOCKS, &now) == nil && now.Max != unix.RLIM_INFINITY
+}
+
+// Lower lowers a hard limit, which cannot be raised again.
+func Lower(resource int, to func(most uint64) uint64) {
+	var now unix.Rlimit
+	if unix.Getrlimit(resource, &now) != nil {
+		return
+	}
+	most := min(now.Max, to(now.Max))
+	unix.Setrlimit(resource, &unix.Rlimit{Cur: min(now.Cur, most), Max: most})
 }

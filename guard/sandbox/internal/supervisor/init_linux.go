@@ -1,4 +1,4 @@
-package sandbox
+package supervisor
 
 import (
 	"errors"
@@ -20,6 +20,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/namespaces"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
+	"github.com/toolhost/toolhost/guard/sandbox/ownprocess"
 )
 
 // init runs the part of a sandbox that this process was started as, if any, and then does not return. No main
@@ -76,7 +77,7 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	// Mounts need a thread with capabilities, which all but the spawner are. The
 	// lock makes the runtime keep a clean thread to start others from.
 	runtime.LockOSThread()
-	TrimWhenIdle()
+	ownprocess.TrimWhenIdle()
 	time.AfterFunc(gcAfter, func() { debug.SetGCPercent(100) })
 	unix.Close(contract.LastFD)
 	if err := unix.CloseRange(contract.ControlFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {

@@ -1,4 +1,4 @@
-package sandbox
+package supervisor
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/ownprocess"
 )
 
 // oomScore is added to the score by which the kernel chooses the process to kill when memory runs
@@ -17,10 +19,10 @@ const oomScore = 200
 func setChildLimits() {
 	// The kernel may give a core dump to a program on the host, which runs outside of the
 	// sandbox, but not with this limit, see core(5).
-	lower(unix.RLIMIT_CORE, func(uint64) uint64 { return 1 })
+	ownprocess.Lower(unix.RLIMIT_CORE, func(uint64) uint64 { return 1 })
 	// Queued signals are counted for the user: timers need them.
-	lower(unix.RLIMIT_SIGPENDING, func(most uint64) uint64 { return most / 2 })
-	MarkCommand()
+	ownprocess.Lower(unix.RLIMIT_SIGPENDING, func(most uint64) uint64 { return most / 2 })
+	ownprocess.MarkCommand()
 
 	// As long as the process is dumpable, it owns its files here.
 	const file = "/proc/self/oom_score_adj"
@@ -46,14 +48,4 @@ func leaveSome(pid int) {
 		most := now.Max - now.Max/4
 		unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(now.Cur, most), Max: most}, nil)
 	}
-}
-
-// lower lowers a hard limit, which cannot be raised again.
-func lower(resource int, to func(most uint64) uint64) {
-	var now unix.Rlimit
-	if unix.Getrlimit(resource, &now) != nil {
-		return
-	}
-	most := min(now.Max, to(now.Max))
-	unix.Setrlimit(resource, &unix.Rlimit{Cur: min(now.Cur, most), Max: most})
 }
