@@ -13,7 +13,7 @@ import (
 )
 
 // ownerHomes returns the home directories of the users who own roots, if the host is root's: its commands can read the
-// private files of these users, see [sandbox.Policy].
+// private files of these users, see Writable of a policy in package sandbox.
 func ownerHomes(bounds []pathname.Place) (homes []string) {
 	if os.Geteuid() != 0 {
 		return nil

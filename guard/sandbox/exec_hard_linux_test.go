@@ -100,7 +100,7 @@ func TestExecCut(t *testing.T) {
 			return execgate.Verdict{Allow: true}
 		}
 		for script, words := range map[string]int{
-			`/bin/true $(seq 100000)`: 4096, // see [Exec].Cut
+			`/bin/true $(seq 100000)`: 4096, // see execgate.Exec
 			`python3 -c 'import os; os.execv("/bin/true", ["x"] + ["y" * 100000] * 18)'`: 2,
 		} {
 			r := runGated(t, s, f, judge, script+`; echo $?`)

@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
-	_ "github.com/toolhost/toolhost/guard/sandbox/internal/supervisor" // whose init function is the process inside
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
+	_ "github.com/toolhost/toolhost/guard/sandbox/internal/supervisor" // whose init function is the process inside
 )
 
 // startNamespaces starts process 1 of new namespaces, whose connections k makes, unless

@@ -17,4 +17,6 @@
 // Where a connection cannot be judged (Linux before 5.9, no pidfd_getfd, process_vm_readv or CONFIG_UNIX_DIAG, a
 // container that has a listener itself) commands have no Unix sockets but pairs, and the report says so. The same holds
 // for the Landlock backend before version 9 of Landlock.
+//
+// Its Go API is not stable.
 package connectgate

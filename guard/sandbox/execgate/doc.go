@@ -25,4 +25,6 @@
 // effect then (no_new_privs), and a command that has another service start a program (systemd-run, at, docker) is not
 // followed. When the host is killed, processes that wait for a judgement are ended with all others. [Works] reports
 // whether this works here: Linux 5.5 or later is needed, 5.19 for signals not to repeat what is being judged.
+//
+// Its Go API is not stable.
 package execgate

@@ -1,4 +1,6 @@
 // Package ownprocess changes the process that calls it: it marks it as one of a command, and gives back its memory.
+//
+// Its Go API is not stable.
 package ownprocess
 
 import "golang.org/x/sys/unix"

@@ -1,6 +1,8 @@
 //go:build !linux
 
 // Package ownprocess changes the process that calls it: it marks it as one of a command, and gives back its memory.
+//
+// Its Go API is not stable.
 package ownprocess
 
 // MarkCommand does nothing: this system has no limit that nothing else uses.

@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
-// maxCopies bounds the content of all [Policy].Files, in bytes.
+// maxCopies bounds the content of all the files of a plan, in bytes.
 const maxCopies = 16 << 20
 
 // fileCopies opens copies of files that take the place of others.

@@ -64,7 +64,7 @@ type initProcess struct {
 	jobs  *jobs
 	noTUN error // why commands have no TUN device
 
-	cached []string // see [Sandbox.Cached]
+	cached []string // see [contract.Event]
 }
 
 // gcAfter is when the garbage collector starts in an init process: a collection while the sandbox is set up takes 5
