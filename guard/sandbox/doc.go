@@ -44,6 +44,12 @@
 // namespaces the files in [Policy].Programs are covered by an empty file of mode 0111 as well: it is found, judged and
 // refused by its name like the program, and if the kernel is made to start it, nothing runs.
 //
+// # Changes
+//
+// With [Options].Writes the filter hands each call to the host that may change files, by a name or by opening one, before
+// the kernel carries it out. The host looks at no argument, so that nothing can be changed meanwhile: it learns that
+// something may change from now on, and of each call, when it is over for certain. See [WriteGate].
+//
 // # Other backends
 //
 // Landlock allows writes only in the writable paths and hides

@@ -19,6 +19,7 @@ import (
 // which inherits its orphans.
 type landlocked struct {
 	executable string
+	writes     *WriteGate // or nil
 
 	mu     sync.Mutex
 	policy Policy
@@ -33,7 +34,7 @@ func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Repor
 			"Linux 5.19 or later has it, if it is among the modules of the kernel parameter lsm="}
 	}
 	p.Denied = slices.Clone(p.Denied)
-	l := &landlocked{executable: o.Executable, policy: p, live: make(map[*supervised]bool)}
+	l := &landlocked{executable: o.Executable, writes: o.Writes, policy: p, live: make(map[*supervised]bool)}
 	pl, err := resolve(p)
 	if err != nil {
 		return nil, Report{}, err
@@ -87,12 +88,12 @@ func (l *landlocked) initProcess(ctx context.Context, gate *execgate.Gate) (*ins
 	if err != nil {
 		return nil, err
 	}
-	pl.Execs = gate != nil
+	pl.Execs, pl.Writes = gate != nil, l.writes != nil
 	n, files, err := startInit(ctx, nil, backendLandlock, &pl.Plan, l.executable, &syscall.SysProcAttr{Setsid: true})
 	if err != nil {
 		return nil, err
 	}
-	if err := serveCalls(files, nil, gate.Only(true)); err != nil {
+	if err := serveCalls(files, nil, gate.Only(true), l.writes); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
 	return n, nil

@@ -27,7 +27,7 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Co
 	if err != nil {
 		return nil, nil, err
 	}
-	pl.Judged, pl.Execs = k != nil, p.Execs
+	pl.Judged, pl.Execs, pl.Writes = k != nil, p.Execs, o.Writes != nil
 	owners := findOwners(&pl.Plan)
 	pl.Owners = !owners.none()
 	var waiting *insideProcess
@@ -63,7 +63,7 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Co
 			return nil, nil, err
 		}
 	}
-	return n, listener, serveCalls(files, k, n.execs.Answer)
+	return n, listener, serveCalls(files, k, n.execs.Answer, o.Writes)
 }
 
 // startInit starts ourselves as the init process of commands, unless n is one that waits for its plan, and waits

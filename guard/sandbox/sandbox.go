@@ -33,6 +33,9 @@ type Options struct {
 	Dial proxy.DialFunc
 	// Resolve looks up allowed hosts; nil is net.DefaultResolver.
 	Resolve proxy.ResolveFunc
+	// Writes, unless it is nil, is told of changes. The sandbox is not started where it cannot be, see
+	// [WriteGateWorks].
+	Writes *WriteGate
 	// Roots verify hosts that get secrets; nil: those of the system.
 	Roots *x509.CertPool
 }

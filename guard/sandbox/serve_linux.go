@@ -10,8 +10,8 @@ import (
 
 // serveCalls answers the calls of the processes under a filter until the last one has ended. files are what
 // appendListener has returned: none, or the filter's listener, and with it the table of Unix sockets if k makes their
-// connections. execs judges the programs that they start.
-func serveCalls(files []int, k *connectgate.Connector, execs kernel.Judge) error {
+// connections. execs judges the programs that they start. writes may be nil.
+func serveCalls(files []int, k *connectgate.Connector, execs kernel.Judge, writes *WriteGate) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -19,6 +19,7 @@ func serveCalls(files []int, k *connectgate.Connector, execs kernel.Judge) error
 	for _, nr := range kernel.ModeChanges() {
 		judges[nr] = behalf.ChangeMode
 	}
+	writes.serve(judges)
 	if len(files) == 2 && k != nil {
 		return k.Serve(files[0], files[1], judges)
 	}

@@ -27,6 +27,8 @@ type Plan struct {
 	// Judged says that the host makes the connections of commands (package connectgate), and Execs that it judges which
 	// programs they start (package execgate).
 	Judged, Execs bool
+	// Writes says that the host is told of changes of files, see WriteGate of package sandbox.
+	Writes bool
 	// Owners says that commands have [OwnerPowers].
 	Owners bool
 	// Processes is the highest process number.
@@ -116,6 +118,7 @@ func (pl *Plan) encode(e *encoder) {
 	e.bool(pl.Network)
 	e.bool(pl.Judged)
 	e.bool(pl.Execs)
+	e.bool(pl.Writes)
 	e.bool(pl.Owners)
 	e.uint(uint64(pl.Processes))
 	e.uint(uint64(pl.Overlay))
@@ -152,6 +155,7 @@ func decodePlan(d *decoder) *Plan {
 	pl.Network = d.bool()
 	pl.Judged = d.bool()
 	pl.Execs = d.bool()
+	pl.Writes = d.bool()
 	pl.Owners = d.bool()
 	pl.Processes = int(d.uint())
 	pl.Overlay = int64(d.uint())

@@ -8,7 +8,7 @@ const auditArch = unix.AUDIT_ARCH_AARCH64
 // What older architectures have in addition.
 var (
 	oldChangers, oldMakers, oldOpeners []modeCall
-	oldExecs                           []uint32
+	oldExecs, oldChanges               []uint32
 )
 
 // foreignArch is the other architecture whose programs run here, and foreignExecs its execve and execveat.

@@ -99,8 +99,32 @@ var (
 // setID are the bits of a mode that give a program the rights of the owner or the group of its file.
 const setID = unix.S_ISUID | unix.S_ISGID
 
-// makes are the flags of open(2) that create a file, so that its mode is used.
-const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+const (
+	// makes are the flags of open(2) that create a file, so that its mode is used.
+	makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+	// changes are those with which a file may be changed.
+	changes = makes | unix.O_WRONLY | unix.O_RDWR | unix.O_TRUNC
+)
+
+// Changes are the system calls, besides those that open a file or change its mode, that change files or directories
+// by their names. What else changes a file needs a descriptor that was opened for it.
+func Changes() []uint32 {
+	return append([]uint32{unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_LINKAT, unix.SYS_SYMLINKAT,
+		unix.SYS_MKDIRAT, unix.SYS_MKNODAT, unix.SYS_UNLINKAT, unix.SYS_TRUNCATE, unix.SYS_BIND}, oldChanges...)
+}
+
+// Opens are the numbers of the system calls that open a file.
+func Opens() (list []uint32) {
+	for _, c := range openers {
+		list = append(list, c.nr)
+	}
+	return list
+}
+
+// SetsGroupID reports whether a call is one of the [ModeChanges] and sets the set-group-ID bit.
+func SetsGroupID(c *Call) bool {
+	return slices.Contains(ModeChanges(), c.Number) && ModeChangeOf(c).Mode&unix.S_ISGID != 0
+}
 
 func offArg(n uint32) uint32 { return offArg0 + 8*n }
 
@@ -133,16 +157,19 @@ func (f *filter) onArgument(nr, off uint32, test uint16, with, ret uint32) {
 	f.op(bpfRet, ret, 0, 0)
 }
 
-// onOpen answers an opener: with EPERM if it makes a file with one of bits, and lets it
+// onOpen answers an opener: with EPERM if it makes a file with one of bits, with ret if it may change one, and lets it
 // pass else.
-func (f *filter) onOpen(c modeCall, bits uint32) {
+func (f *filter) onOpen(c modeCall, bits, ret uint32) {
 	f.op(bpfLoad, offNumber, 0, 0)
-	f.op(bpfJeq, c.nr, 0, 6)
+	f.op(bpfJeq, c.nr, 0, 9)
 	f.op(bpfLoad, offArg(c.arg-1), 0, 0)
 	f.op(bpfJset, makes, 0, 3)
 	f.op(bpfLoad, offArg(c.arg), 0, 0)
 	f.op(bpfJset, bits, 0, 1)
 	f.op(bpfRet, retEPERM, 0, 0)
+	f.op(bpfLoad, offArg(c.arg-1), 0, 0)
+	f.op(bpfJset, changes, 0, 1)
+	f.op(bpfRet, ret, 0, 0)
 	f.op(bpfRet, retAllow, 0, 0)
 }
 
@@ -161,9 +188,13 @@ func (f *filter) onDevice(c modeCall) {
 // rights of the owner of the workspace. The set-group-ID bit of a directory says the group of new files; a filter
 // cannot tell whether a path is that of a directory, so the listener does, see [ModeChange]. Without one the
 // bit is refused. openat2 has the mode in memory; libraries that are told that it does not exist use openat.
-func (f *filter) modes(listener bool) {
+func (f *filter) modes(listener, writes bool) {
+	write := uint32(retAllow)
+	if writes {
+		write = retJudge
+	}
 	for _, c := range openers {
-		f.onOpen(c, setID)
+		f.onOpen(c, setID, write)
 	}
 	group := retEPERM
 	if listener {
@@ -251,6 +282,8 @@ type FilterRules struct {
 	Judged []uint32
 	// Modes has the listener answer the [ModeChanges] with a set-group-ID bit, which fail with EPERM otherwise.
 	Modes bool
+	// Writes has the listener told of each call that may change files or directories.
+	Writes bool
 }
 
 // Filter is the program for commands.
@@ -262,7 +295,15 @@ func Filter(r FilterRules) []unix.SockFilter {
 	f.op(bpfLoad, offNumber, 0, 0)
 	f.op(bpfJge, x32Bit, 0, 1)
 	f.op(bpfRet, retNoSys, 0, 0)
-	f.modes(r.Modes)
+	f.modes(r.Modes, r.Writes)
+	if r.Writes {
+		for _, nr := range Changes() {
+			f.on(nr, retJudge)
+		}
+		for _, c := range changers {
+			f.on(c.nr, retJudge)
+		}
+	}
 	for _, nr := range slices.Concat(r.Refused, Refused[:]) {
 		f.on(nr, retEPERM)
 	}

@@ -114,6 +114,35 @@ func TestFilter(t *testing.T) {
 			}
 		}
 	}
+	writes := Filter(FilterRules{Families: Families[:], Modes: true, Writes: true})
+	for _, c := range []struct {
+		name string
+		nr   uint32
+		args [4]uint32
+		want uint32
+	}{
+		{"reading", unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_RDONLY | unix.O_DIRECTORY}, retAllow},
+		{"writing", unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_WRONLY}, retJudge},
+		{"reading and writing", unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_RDWR}, retJudge},
+		{"making", unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_CREAT, 0o644}, retJudge},
+		{"making a setuid file", unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_CREAT, 0o4755}, retEPERM},
+		{"emptying", unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_TRUNC}, retJudge},
+		{"without a name", unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_TMPFILE | unix.O_RDWR, 0o644}, retJudge},
+		{"openat2", unix.SYS_OPENAT2, [4]uint32{}, retNoSys},
+		{"renaming", unix.SYS_RENAMEAT2, [4]uint32{}, retJudge},
+		{"removing", unix.SYS_UNLINKAT, [4]uint32{}, retJudge},
+		{"a directory", unix.SYS_MKDIRAT, [4]uint32{}, retJudge},
+		{"a pipe", unix.SYS_MKNODAT, [4]uint32{0, 0, unix.S_IFIFO | 0o644}, retJudge},
+		{"a device", unix.SYS_MKNODAT, [4]uint32{0, 0, unix.S_IFCHR | 0o644}, retEPERM},
+		{"a socket", unix.SYS_BIND, [4]uint32{}, retJudge},
+		{"a mode", unix.SYS_FCHMOD, [4]uint32{0, 0o755}, retJudge},
+		{"a setuid mode", unix.SYS_FCHMOD, [4]uint32{0, 0o4755}, retEPERM},
+		{"mount", unix.SYS_MOUNT, [4]uint32{}, retEPERM},
+	} {
+		if got := interpret(t, writes, auditArch, c.nr, c.args); got != c.want {
+			t.Errorf("told of changes, %s: %#x, want %#x", c.name, got, c.want)
+		}
+	}
 	modes := Filter(FilterRules{Families: Families[:], Modes: true})
 	for _, c := range changers {
 		for mode, want := range map[uint32]uint32{0o755: retAllow, 0o2755: retJudge, 0o4755: retEPERM,

@@ -41,8 +41,8 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 		if err := keepOnly(0, 0); err != nil {
 			return err
 		}
-		filter := kernel.FilterRules{Families: allowed, Refused: kernel.SharedIPC[:]}
-		filter.Modes = kernel.NotifyWorks() == nil
+		filter := kernel.FilterRules{Families: allowed, Refused: kernel.SharedIPC[:], Writes: pl.Writes}
+		filter.Modes = pl.Writes || kernel.NotifyWorks() == nil
 		if pl.Execs {
 			filter.Judged = kernel.Execs[:]
 		}

@@ -42,7 +42,7 @@ func restrictCommands(rules *landlock.Ruleset, pl *contract.Plan) (listener int,
 
 // commandRules is the filter of commands in namespaces.
 func commandRules(pl *contract.Plan) kernel.FilterRules {
-	r := kernel.FilterRules{Families: kernel.Families[:], Modes: pl.Judged || pl.Execs}
+	r := kernel.FilterRules{Families: kernel.Families[:], Modes: pl.Judged || pl.Execs || pl.Writes, Writes: pl.Writes}
 	if pl.Judged {
 		r.Judged = append(r.Judged, unix.SYS_CONNECT)
 	}
@@ -83,7 +83,7 @@ func dropPowers(kept uint32) error {
 // confine puts the calling thread under Landlock, unless rules is nil, and a
 // system call filter, whose listener it returns, or -1. Where nothing would judge what
 // path a Unix socket connects to, there are none but pairs. Where nothing would judge the
-// programs that the filter is to have judged, that is an error.
+// programs that the filter is to have judged, or report changes, that is an error.
 func confine(rules *landlock.Ruleset, filter kernel.FilterRules) (listener int, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, fmt.Errorf("refusing new privileges: %w", err)
@@ -94,9 +94,9 @@ func confine(rules *landlock.Ruleset, filter kernel.FilterRules) (listener int, 
 		}
 		rules.Close()
 	}
-	execs := slices.Contains(filter.Judged, unix.SYS_EXECVE)
+	needed := filter.Writes || slices.Contains(filter.Judged, unix.SYS_EXECVE)
 	if slices.Contains(filter.Judged, unix.SYS_CONNECT) {
-		if listener, err := kernel.InstallWithListener(kernel.Filter(filter)); err == nil || execs {
+		if listener, err := kernel.InstallWithListener(kernel.Filter(filter)); err == nil || needed {
 			return listener, err
 		}
 		filter.Judged, filter.Modes = nil, false
@@ -105,8 +105,8 @@ func confine(rules *landlock.Ruleset, filter kernel.FilterRules) (listener int, 
 		filter.Families = slices.DeleteFunc(slices.Clone(filter.Families),
 			func(f uint32) bool { return f == unix.AF_UNIX })
 	}
-	if execs || filter.Modes {
-		if listener, err := kernel.InstallWithListener(kernel.Filter(filter)); err == nil || execs {
+	if needed || filter.Modes {
+		if listener, err := kernel.InstallWithListener(kernel.Filter(filter)); err == nil || needed {
 			return listener, err
 		}
 		filter.Modes = false

@@ -1,0 +1,31 @@
+package sandbox
+
+import "sync"
+
+// A WriteGate is told of each system call of commands that may change a file or directory, before the kernel carries it
+// out: an open for writing, for one. What is changed by a descriptor that was opened before is not told.
+type WriteGate struct {
+	told func() error
+
+	mu      sync.Mutex
+	threads map[int]int32 // that may be in the call with this number
+}
+
+// NewWriteGate returns a gate that calls told. After an error the call fails with EAGAIN.
+func NewWriteGate(told func() error) *WriteGate {
+	return &WriteGate{told: told, threads: map[int]int32{}}
+}
+
+// Quiet reports whether each call that the gate was told of has ended for certain. A thread that runs may still be in
+// its call.
+func (g *WriteGate) Quiet() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for thread, nr := range g.threads {
+		if mayBeIn(thread, nr) {
+			return false
+		}
+		delete(g.threads, thread)
+	}
+	return true
+}
