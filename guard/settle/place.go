@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -240,13 +241,15 @@ func (p *place) endLast(task bool) {
 
 // adopt takes what stands at protected names for known: no command has run since it was settled.
 func (p *place) adopt() error {
-	now := scanOf(p.dir, p.marks(p.dir))
+	own := ownOfHome(p.dir)
+	changed := !maps.Equal(own, p.rec.Own)
+	p.rec.Own = own
+	now := p.scan()
 	if now.over {
 		return fmt.Errorf("%s has more than %d protected files: remove some, or name a smaller workspace",
 			p.dir, maxLeaves)
 	}
 	var known []answer
-	changed := false
 	for _, rel := range namesOf(&p.rec, now) {
 		if p.stuck[rel] || p.isUnchanged(rel, now) {
 			continue

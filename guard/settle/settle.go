@@ -24,7 +24,7 @@ type change struct {
 // where what stands there is not known. What could not be settled is stuck. Names of tasks that run are left as they
 // are.
 func (p *place) settle() {
-	now := scanOf(p.dir, p.marks(p.dir))
+	now := p.scan()
 	p.finishCopies(now)
 	p.stuck = map[name]bool{}
 	var holds []change

@@ -33,7 +33,7 @@ func (k *Keeper) Settled(path string) string {
 func (p *place) settled(path string, rel name) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if classOf(rel) != Held || p.store.load(&p.rec) != nil {
+	if classOf(rel) != Held || p.store.load(&p.rec) != nil || p.isOwn(rel) {
 		return path
 	}
 	if h := p.rec.Held[rel]; h != nil && p.isIn(h) {

@@ -66,7 +66,8 @@ type record struct {
 	Files map[name]file // what stood at each name when the first command began, or after the last had ended
 	Dirs  map[name]bool // the directories of that time at and below protected names
 	Held  map[name]*held
-	Next  int // the number of the next slot or copy
+	Own   map[name]bool `json:",omitempty"` // what is not settled, see [OwnOfHome]
+	Next  int           // the number of the next slot or copy
 }
 
 // A file is what stands at a protected name.

@@ -42,7 +42,7 @@ func (p *place) claimForTasks() {
 	if p.ofTasks == nil {
 		p.ofTasks = map[name]bool{}
 	}
-	now := scanOf(p.dir, p.marks(p.dir))
+	now := p.scan()
 	var claimed []name
 	for _, rel := range namesOf(&p.rec, now) {
 		was, h := p.rec.Files[rel], p.rec.Held[rel]
@@ -85,12 +85,12 @@ func (p *place) leaveTasks() {
 // gitWorks reports whether a git command that takes several steps is under way in a repository of the directory.
 func (p *place) gitWorks() bool {
 	_, err := os.Lstat(filepath.Join(p.dir, ".git", "index.lock"))
-	return err == nil || len(scanOf(p.dir, p.marks(p.dir)).states) > 0
+	return err == nil || len(p.scan().states) > 0
 }
 
 // tell names changes that are not settled yet, because other commands run.
 func (p *place) tell() {
-	now := scanOf(p.dir, p.marks(p.dir))
+	now := p.scan()
 	var names []string
 	for _, rel := range namesOf(&p.rec, now) {
 		if was := p.rec.Files[rel]; classOf(rel) != Held || now.leaves[rel] == was.Stamp && !was.Racy {

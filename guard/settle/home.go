@@ -1,0 +1,66 @@
+package settle
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+)
+
+// ownFiles are files in the home directory that programs of the user change while commands run, or that hold
+// credentials, of which no copies are made.
+var ownFiles = map[string]bool{".claude.json": true, ".netrc": true, ".pypirc": true}
+
+// OwnOfHome returns what stands at protected names directly in a home directory and is not settled: directories, which
+// hold caches, extensions and what agents write all the time, and a few files. It is the sandbox that protects them.
+func OwnOfHome(home string) (own []string) {
+	entries, _ := os.ReadDir(home) // what cannot be listed, commands cannot list either
+	for _, e := range entries {
+		if (e.IsDir() || ownFiles[pathname.Folded.Of(e.Name())]) && ClassOf(e.Name()) != Free {
+			own = append(own, filepath.Join(home, e.Name()))
+		}
+	}
+	return own
+}
+
+// ownOfHome returns the paths of OwnOfHome that lie in a directory.
+func ownOfHome(dir string) map[name]bool {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	if rel, err := filepath.Rel(dir, home); err != nil || !filepath.IsLocal(rel) {
+		return nil
+	}
+	own := map[name]bool{}
+	for _, path := range OwnOfHome(home) {
+		if rel, err := filepath.Rel(dir, path); err == nil {
+			own[name(rel)] = true
+		}
+	}
+	return own
+}
+
+// isOwn reports whether a name lies at or below one that is not settled.
+func (p *place) isOwn(rel name) bool {
+	for at := range prefixes(string(rel)) {
+		if p.rec.Own[name(at)] {
+			return true
+		}
+	}
+	return false
+}
+
+// scan looks at what stands at the names that are settled.
+func (p *place) scan() scan {
+	var marks []string
+	for _, mark := range p.marks(p.dir) {
+		if rel, err := filepath.Rel(p.dir, mark); err != nil || !p.isOwn(name(rel)) {
+			marks = append(marks, mark)
+		}
+	}
+	return scanOf(p.dir, marks)
+}
