@@ -46,17 +46,26 @@ type ServerMask struct {
 	Hosts           []string
 }
 
-// StartServer starts the process of a server in a sandbox of its own. The rules have a scratch directory of the
-// server. done is closed when the process has ended. kill must be called once: it ends the server, its descendants
-// and its sandbox, and returns when none is left.
-func StartServer(ctx context.Context, b *Runtime, policy *guard.Policy, s ServerSpec) (done <-chan struct{}, kill func() error, err error) {
+// A ServerProcess is the process of a server.
+type ServerProcess struct {
+	// Done is closed when the server itself has ended.
+	Done <-chan struct{}
+	// Kill must be called once: it ends the server, all that it started, and its sandbox, and returns when none is left.
+	Kill func() error
+	// Enter begins a call of the server: what it changes until leave is called is not a person's.
+	Enter func() (leave func(), err error)
+}
+
+// StartServer starts the process of a server in a sandbox of its own, under rules whose scratch directory is the
+// server's.
+func StartServer(ctx context.Context, b *Runtime, policy *guard.Policy, s ServerSpec) (*ServerProcess, error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {
-		return nil, nil, errors.New("there is no directory for its files: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
+		return nil, errors.New("there is no directory for its files: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
 	}
 	home, temp := filepath.Join(scratch, "home"), filepath.Join(scratch, "tmp")
 	if err := errors.Join(os.MkdirAll(home, 0o700), os.MkdirAll(temp, 0o700)); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if s.Dir == "" {
 		s.Dir = home
@@ -70,28 +79,29 @@ func StartServer(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 	if s.Outside {
 		p, err := supervise.Start(supervise.Spec{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Files: s.Files})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return p.Done(), func() error { _, err := p.Kill(); return err }, nil
+		kill := func() error { _, err := p.Kill(); return err }
+		return &ServerProcess{Done: p.Done(), Kill: kill, Enter: noCall}, nil
 	}
 	if held := policy.Commands().Containment(); !held.Writes {
-		return nil, nil, fmt.Errorf("it must run in a sandbox, and none works here: %s. `\"sandbox\": false` in your own configuration runs it without", held.Why)
+		return nil, fmt.Errorf("it must run in a sandbox, and none works here: %s. `\"sandbox\": false` in your own configuration runs it without", held.Why)
 	}
 	return startInCell(ctx, b, policy, s)
 }
 
-func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s ServerSpec) (done <-chan struct{}, kill func() error, err error) {
+func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s ServerSpec) (*ServerProcess, error) {
 	cell := &sandboxpool.Cell{Domains: s.Domains, Reaches: s.Reaches, Workspace: s.Workspace, Shown: s.Shown}
 	for _, m := range s.Masks {
 		if m.Value == "" {
-			return nil, nil, fmt.Errorf("its masked variable %s has no value: set it in the environment of the host",
+			return nil, fmt.Errorf("its masked variable %s has no value: set it in the environment of the host",
 				m.Variable)
 		}
 		cell.Secrets = append(cell.Secrets, sandboxpool.Masked(m.Variable, m.Value, m.Hosts))
 	}
 	c, err := b.sandboxes.AcquireCell(ctx, s.Key, policy, cell)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot start its sandbox: %w", err)
+		return nil, fmt.Errorf("cannot start its sandbox: %w", err)
 	}
 	gate, hosts := newExecGate(s.Execs), connectgate.New()
 	gate.leaves()
@@ -115,17 +125,21 @@ func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 	p, err := c.SpawnServer(s.Argv, s.Dir, s.Env, s.Files, hosts)
 	if err != nil {
 		leave()
-		return nil, nil, err
+		return nil, err
 	}
-	return p.Done(), func() error {
+	kill := func() error {
 		_, err := p.Kill()
 		for _, note := range settle() {
 			b.log.Warn(note)
 		}
 		leave()
 		return err
-	}, nil
+	}
+	return &ServerProcess{Done: p.Done(), Kill: kill, Enter: c.Enter}, nil
 }
+
+// noCall is Enter of a server outside of the sandbox.
+func noCall() (leave func(), err error) { return func() {}, nil }
 
 func hasVariable(env []string, name string) bool {
 	for _, entry := range env {

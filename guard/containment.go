@@ -8,6 +8,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/privatedir"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settle"
 	"github.com/toolhost/toolhost/guard/sshagent"
 )
 
@@ -107,9 +108,23 @@ func (c Commands) ReadRule(real string) string {
 // KeepsChanges reports whether changes of protected files stay without a question: in the mode that asks nothing.
 func (c Commands) KeepsChanges() bool { return c.p.data.mode == settings.ModeBypass }
 
-// WritesHome reports whether commands write the home directory as a whole. It has too many protected files, in caches
-// and extensions, for a copy of each.
-func (c Commands) WritesHome() bool { return c.p.data.writesHome() }
+// OwnOfHome returns what stands at protected names directly in the home directory and is not settled, if commands write
+// that directory: see [settle.OwnOfHome]. A sandbox keeps it as it is.
+func (c Commands) OwnOfHome() (own []string) {
+	if !c.p.data.writesHome() {
+		return nil
+	}
+	for _, home := range c.p.data.home.Names() {
+		own = append(own, settle.OwnOfHome(pathname.Native(home))...)
+	}
+	slices.Sort(own)
+	return slices.Compact(own)
+}
+
+// isOwnOfHome reports whether a real path lies at or below one of [Commands.OwnOfHome].
+func (k *policyData) isOwnOfHome(path string) bool {
+	return withinAny(path, Commands{&Policy{data: k}}.OwnOfHome())
+}
 
 func (k *policyData) writesHome() bool {
 	return slices.ContainsFunc(slices.Concat(k.outermost(), k.files.writable), func(dir string) bool {
@@ -124,11 +139,8 @@ func (c Commands) AsksPersons() bool {
 }
 
 // Settled returns the directories, without links, whose protected files are settled after a command: those that
-// commands write in a sandbox. It returns none if commands write the home directory.
+// commands write in a sandbox.
 func (c Commands) Settled() []string {
-	if c.WritesHome() {
-		return nil
-	}
 	k := c.p.data
 	paths := SandboxPaths{Writable: k.outermost()}
 	k.files.widen(k, &paths)

@@ -45,17 +45,15 @@ func controlNames(cfg Config, bounds []pathname.Place) []string {
 // control resolves the names of control files.
 func (k *policyData) control() *control { return controlOf(k, k.controlNames) }
 
-// settledNames returns the names of control files that are protected by settlement: files of a workspace that are
-// reached without a link.
-func (k *policyData) settledNames() (settled, others []string) {
+// unsettledNames returns the names of control files that are not protected by settlement: those of a workspace that are
+// reached without a link are.
+func (k *policyData) unsettledNames() (names []string) {
 	for _, name := range k.controlNames {
-		if end, err := realpath.Trace(name, os.Lstat); err == nil && k.isSettled(name, end) {
-			settled = append(settled, name)
-		} else {
-			others = append(others, name)
+		if end, err := realpath.Trace(name, os.Lstat); err != nil || !k.isSettled(name, end) {
+			names = append(names, name)
 		}
 	}
-	return settled, others
+	return names
 }
 
 // isSettled reports whether a name that leads to an end is that of a file in a directory of the boundary, without a
@@ -130,13 +128,9 @@ type ControlPaths struct {
 	Names uint64   // how many names the files have
 }
 
-// ControlPaths resolves the names of control files, all of them or those that settlement does not protect.
-func (c Commands) ControlPaths(all bool) ControlPaths {
-	names := c.p.data.controlNames
-	if !all {
-		_, names = c.p.data.settledNames()
-	}
-	k := controlOf(c.p.data, names)
+// ControlPaths resolves the names of the control files that settlement does not protect.
+func (c Commands) ControlPaths() ControlPaths {
+	k := controlOf(c.p.data, c.p.data.unsettledNames())
 	out := ControlPaths{Names: k.names}
 	for _, name := range k.ends.Names {
 		out.Ends = append(out.Ends, pathname.Native(name))

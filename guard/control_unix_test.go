@@ -76,17 +76,17 @@ func TestControl(t *testing.T) {
 		p.Hidden(filepath.Join(ws, "logs/f"), false) || !p.Hidden(filepath.Join(ws, "logs/audit.jsonl.7"), false) {
 		t.Error("searches see the log, or not what is beside it")
 	}
-	before := p.Commands().ControlPaths(true)
+	before := p.Commands().ControlPaths()
 	if err := os.Remove(filepath.Join(ws, "now")); err != nil {
 		t.Fatal(err)
 	}
 	tree(t, top, "ws/now -> src")
-	later := p.Commands().ControlPaths(true)
+	later := p.Commands().ControlPaths()
 	if later.Equal(before) || !slices.Contains(later.Ends, filepath.Join(ws, "src/conf/f.json")) {
 		t.Errorf("a link leads elsewhere: %+v, and then %+v", before, later)
 	}
 	tree(t, top, "ws/again = ws/dot/user.json")
-	if p.Commands().ControlPaths(true).Equal(later) {
+	if p.Commands().ControlPaths().Equal(later) {
 		t.Error("a file has got another name, and nothing has changed")
 	}
 }

@@ -152,7 +152,7 @@ func (f wordFiles) writesProtected(t *target) (Part, bool) {
 // protects reports whether the containment, or the settlement after the command, protects a path from the command.
 func (f wordFiles) protects(t *target) bool {
 	k := f.j.data
-	return !k.writesHome() && (f.contained() || f.held() && k.isSettledPath(t.path.real))
+	return !k.isOwnOfHome(t.path.real) && (f.contained() || f.held() && k.isSettledPath(t.path.real))
 }
 
 // deniedInside refuses to write a directory whose entire content is denied: a command that removes or moves it, or

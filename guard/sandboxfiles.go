@@ -198,8 +198,7 @@ func (c *SandboxPaths) mask(name, scratch string, open []string) {
 	}
 }
 
-// addProtected adds the existing paths, in a directory that is opened to commands, that other programs run or read: the
-// hooks of a repository, settings.
+// addProtected adds the hooks of a repository in a directory that is opened to commands.
 func (c *SandboxPaths) addProtected(dir string) {
 	if gitrepo.Is(dir) {
 		c.ReadOnly = append(c.ReadOnly, gitrepo.Hooks(dir)...)
@@ -208,11 +207,8 @@ func (c *SandboxPaths) addProtected(dir string) {
 	entries, _ := os.ReadDir(dir) // what cannot be listed cannot be written by a command either
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		switch {
-		case e.IsDir() && pathname.Folded.Of(e.Name()) == ".git":
+		if e.IsDir() && pathname.Folded.Of(e.Name()) == ".git" {
 			c.ReadOnly = append(c.ReadOnly, gitrepo.Hooks(path)...)
-		case isProtectedName(e.Name()):
-			c.Settled = append(c.Settled, path)
 		}
 	}
 }

@@ -14,12 +14,10 @@ import (
 // commands out.
 func (c *SandboxPaths) dropStray() {
 	c.Denied = slices.DeleteFunc(c.Denied, c.Harmless)
-	for _, list := range []*[]string{&c.ReadOnly, &c.Settled} {
-		*list = slices.DeleteFunc(*list, func(name string) bool {
-			real, _, ok := c.linkTarget(name)
-			return ok && c.holdsWritable(real)
-		})
-	}
+	c.ReadOnly = slices.DeleteFunc(c.ReadOnly, func(name string) bool {
+		real, _, ok := c.linkTarget(name)
+		return ok && c.holdsWritable(real)
+	})
 }
 
 // Harmless reports whether name is a link that a command could have made, with a target that must stay visible: a

@@ -23,13 +23,9 @@ type SandboxPaths struct {
 	// ReadOnly are files and directories in Writable that must stay unchanged: what Edit rules and
 	// sandbox.filesystem.denyWrite deny, protected paths, and [Commands.ControlPaths], which are listed even if absent.
 	ReadOnly []string
-	// Settled are protected files and directories of other programs, and control files of the workspace: package settle
-	// protects them from commands. [SandboxPaths.Mount] adds them to ReadOnly for a program that runs for as long as a
-	// person works.
-	Settled []string
-	// Control are the control files that are not Settled, which are in ReadOnly or Masked too, and the links and
-	// directories that lead to them: these must not be renamed, removed or replaced. AllControl has the settled ones too.
-	Control, AllControl ControlPaths
+	// Control are the control files that package settle does not protect, which are in ReadOnly or Masked too, and the
+	// links and directories that lead to them: these must not be renamed, removed or replaced.
+	Control ControlPaths
 	// Denied are the files and directories that Read rules and sandbox.filesystem.denyRead deny. Those named without a
 	// wildcard are listed even if absent.
 	Denied []string
@@ -73,14 +69,11 @@ func (c Commands) SandboxPaths() SandboxPaths {
 	for _, f := range k.hostFiles.Names {
 		out.ReadOnly = append(out.ReadOnly, pathname.Native(f))
 	}
-	out.Control, out.AllControl = c.ControlPaths(false), c.ControlPaths(true)
-	for _, end := range out.AllControl.Ends {
-		switch {
-		case k.isState(pathname.Slashed(end)) && realpath.Exists(end): // masking protects these more strictly already
-		case slices.Contains(out.Control.Ends, end):
+	out.ReadOnly = append(out.ReadOnly, c.OwnOfHome()...)
+	out.Control = c.ControlPaths()
+	for _, end := range out.Control.Ends {
+		if !k.isState(pathname.Slashed(end)) || !realpath.Exists(end) { // masked paths are protected more strictly already
 			out.ReadOnly = append(out.ReadOnly, end)
-		default:
-			out.Settled = append(out.Settled, end)
 		}
 	}
 	for _, m := range slices.Concat(k.state.Names, k.rotated(), k.secrets.Names) {
@@ -97,19 +90,11 @@ func (c Commands) SandboxPaths() SandboxPaths {
 	}
 	k.files.withhold(&out, k.scratch)
 	out.dropStray()
-	for _, list := range []*[]string{&out.Writable, &out.ReadOnly, &out.Settled, &out.Denied, &out.Masked, &out.Shown} {
+	for _, list := range []*[]string{&out.Writable, &out.ReadOnly, &out.Denied, &out.Masked, &out.Shown} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
 	return out
-}
-
-// Mount has settled files protected by mounts. It is for programs such as servers, whose changes are not settled
-// while they run.
-func (c *SandboxPaths) Mount() {
-	c.ReadOnly = slices.Concat(c.ReadOnly, c.Settled)
-	slices.Sort(c.ReadOnly)
-	c.ReadOnly, c.Settled, c.Control = slices.Compact(c.ReadOnly), nil, c.AllControl
 }
 
 // readOnlyRoot reports whether every edit in a directory of the boundary is denied, including new files.
@@ -207,21 +192,18 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 		case within && dir && !git.all && gitOwn(d.Name()):
 			return fs.SkipDir
 		case within || frozen:
-		case !mountedName(root, path, dir):
-		case d.Type()&fs.ModeSymlink != 0: // the target of a link is protected under its own name
+		case d.Type()&fs.ModeSymlink != 0 && isProtectedLink(root, path): // its target has another name, which is not settled
 			c.ReadOnly = append(c.ReadOnly, path)
-		default:
-			c.Settled = append(c.Settled, path)
 		}
 		return nil
 	})
 }
 
-// mountedName reports whether a path of a root is that of a protected name: a directory, a file directly in the root,
-// or a name of several elements (.hg/hgrc).
-func mountedName(root, path string, dir bool) bool {
+// isProtectedLink reports whether a link in a root has a protected name: a name directly in the root, or one of several
+// elements (.hg/hgrc).
+func isProtectedLink(root, path string) bool {
 	if isProtectedName(filepath.Base(path)) {
-		return dir || filepath.Dir(path) == root
+		return filepath.Dir(path) == root
 	}
 	above := filepath.Base(filepath.Dir(path))
 	if !settle.IsMark(above) || isProtectedName(above) {

@@ -34,8 +34,7 @@ func TestSandboxPaths(t *testing.T) {
 	}{
 		{"Writable", got.Writable, "ws", "out"},
 		{"Denied", got.Denied, "ws/.env ws/sub/.env ws/secrets ws/missing/file out ws/missing/dir", "ws/README.md ws/src ws/src/main.go"},
-		{"ReadOnly", got.ReadOnly, "ws/src/main.go ws/.git/hooks ws/sub/.git/hooks", "ws/.git ws/.git/config ws/README.md ws/.claude ws/.claude/settings.json"},
-		{"Settled", got.Settled, "ws/.bashrc ws/.claude ws/.claude/settings.json ws/.toolhost", "ws/README.md ws/.git/hooks"},
+		{"ReadOnly", got.ReadOnly, "ws/src/main.go ws/.git/hooks ws/sub/.git/hooks", "ws/.git ws/.git/config ws/README.md ws/.bashrc ws/.claude ws/.claude/settings.json ws/.toolhost"},
 		{"Masked", got.Masked, "home/.ssh state", "home"},
 		{"Shown", got.Shown, "home/.ssh/config state/results/mine", "home/.ssh/id_rsa"},
 	} {

@@ -58,8 +58,8 @@ func (h servers) mayRun(c guard.HostCommand) error {
 
 // start starts the process of a server for a caller, under the current rules. Hosts that its entry does not name are
 // put to the operator.
-func (h servers) start(ctx context.Context, server, principal string, spec builtin.ServerSpec) (p gateway.Process,
-	err error) {
+func (h servers) start(ctx context.Context, server, principal string, spec builtin.ServerSpec) (*builtin.ServerProcess,
+	error) {
 	life := context.WithoutCancel(ctx)
 	asker := sync.OnceValue(func() *execCall { // at the first question
 		a := h.Admit(auth.Identity{Principal: principal, Rights: auth.All}, nil, "", true)
@@ -77,9 +77,7 @@ func (h servers) start(ctx context.Context, server, principal string, spec built
 		},
 		Tell: func(e builtin.ExecEvent) { asker().audit(e) },
 	}
-	p.Done, p.Kill, err = builtin.StartServer(ctx, h.runtime,
-		h.policies.of(serverPrincipal+server+"\x00"+principal), spec)
-	return p, err
+	return builtin.StartServer(ctx, h.runtime, h.policies.of(serverPrincipal+server+"\x00"+principal), spec)
 }
 
 // changed serves the tools that the gateway now knows.

@@ -13,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
+	"github.com/toolhost/toolhost/guard/settle"
 )
 
 // A Cell defines how the sandbox of a server differs from that of commands.
@@ -32,6 +33,48 @@ type Cell struct {
 // AcquireCell is Acquire for the sandbox of one server, which no other process shares: key is used once.
 func (cs *Pool) AcquireCell(ctx context.Context, key string, policy *guard.Policy, cell *Cell) (*Sandbox, error) {
 	return cs.acquire(ctx, key, policy, kind{cell: cell})
+}
+
+// openServer starts a sandbox with a session for its server, if the server sees the workspace. Where the system does not
+// tell of its changes, the session is a task.
+func (cs *Pool) openServer(c *Sandbox, start func(*sandbox.WriteGate) (*sandbox.Sandbox, error)) (box *sandbox.Sandbox,
+	err error) {
+	if c.cell == nil || len(c.dirs()) == 0 {
+		return start(nil)
+	}
+	log := func(notes []string) {
+		for _, note := range notes {
+			cs.log.Warn(note)
+		}
+	}
+	keeper, keeps := cs.baseline.Settle(), c.policy.Commands().KeepsChanges()
+	if sandbox.WriteGateWorks() == nil {
+		var session *settle.Session
+		gate := sandbox.NewWriteGate(func() error { return session.Wrote() })
+		if session, err = keeper.Session(c.dirs(), keeps, gate.Quiet, log); err != nil {
+			return nil, err
+		}
+		if box, err = start(gate); err == nil {
+			c.session = session
+			return box, nil
+		}
+		session.End()
+	}
+	if c.session, err = keeper.Session(c.dirs(), keeps, nil, log); err != nil {
+		return nil, err
+	}
+	if box, err = start(nil); err != nil {
+		c.session.End()
+	}
+	return box, err
+}
+
+// Enter begins a call of the server in the sandbox. leave ends it.
+func (c *Sandbox) Enter() (leave func(), err error) {
+	if c.session == nil {
+		return func() {}, nil
+	}
+	return c.session.Enter()
 }
 
 // seesWorkspace reports whether the sandbox shows the workspace; that of commands, which has no Cell, does.

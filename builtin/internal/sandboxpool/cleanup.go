@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/hostpreset"
 	"github.com/toolhost/toolhost/guard/settle"
 )
@@ -41,30 +40,15 @@ func (c *Sandbox) dirs() []string {
 func (c *Sandbox) holdHooks(hooks []string) {
 	made := slices.ContainsFunc(hooks, func(path string) bool { return !slices.Contains(c.paths.ReadOnly, path) })
 	if made {
-		c.paths = c.currentPaths()
+		c.paths = c.policy.Commands().SandboxPaths()
 	}
 	c.held = slices.DeleteFunc(hooks, func(path string) bool { return slices.Contains(c.paths.ReadOnly, path) })
-}
-
-// currentPaths returns what the sandbox must enforce now. What a server changes, or a command in the home directory, is
-// not settled: protected files are read-only for it. Between its calls nothing tells what a server has written from what
-// a person has.
-func (c *Sandbox) currentPaths() guard.SandboxPaths {
-	paths := c.policy.Commands().SandboxPaths()
-	if c.mounts {
-		paths.Mount()
-	}
-	return paths
 }
 
 // Enter begins a command in the sandbox: the protected files that an earlier command has changed are exchanged in. It
 // returns notes on what has happened to them meanwhile.
 func (cs *Pool) Enter(c *Sandbox) (*settle.Command, []string, error) {
-	var dirs []string
-	if !c.mounts {
-		dirs = c.dirs()
-	}
-	return cs.baseline.Settle().Begin(dirs, c.policy.Commands().KeepsChanges())
+	return cs.baseline.Settle().Begin(c.dirs(), c.policy.Commands().KeepsChanges())
 }
 
 // maxRefusals limits the refusals that are kept for the running commands.

@@ -97,7 +97,7 @@ func (f follower) replaced(path string) {
 // sameControl reports whether the names of control files lead where they led when the sandbox started. If not, it
 // takes a new one; what they lead to now is held in this one too as far as it exists.
 func (c *Sandbox) sameControl() bool {
-	now, was := c.policy.Commands().ControlPaths(c.mounts), c.paths.Control
+	now, was := c.policy.Commands().ControlPaths(), c.paths.Control
 	if now.Equal(was) {
 		return true
 	}

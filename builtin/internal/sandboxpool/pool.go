@@ -22,6 +22,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
 	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
+	"github.com/toolhost/toolhost/guard/settle"
 	"github.com/toolhost/toolhost/guard/sshagent"
 	"github.com/toolhost/toolhost/guard/statedir"
 )
@@ -39,16 +40,17 @@ type Sandbox struct {
 	mounted       coveredFiles            // writable directories: the sandbox holds the old one where a repository was cloned again
 	absent        []string                // protected paths that did not exist, which no mount holds
 	denied        deniedFiles             // files that rules deny
+	own           []string                // see [guard.Commands.OwnOfHome]
 	held          []string                // hooks of repositories, which commands must not write, besides those of paths
 	guarded       []sandbox.Guarded       // what no mount holds
 	ssh           *sshagent.Agent         // of commands; or nil
 	copied        map[string]fs.FileInfo  // files of which commands have copies, as they were then
-	mounts        bool                    // protected files are read-only, and not settled
 	shared        bool                    // it has no private directories
 	discard       bool                    // what commands change is dropped
 	failed        bool                    // a denied file could not be covered again
 
-	cell    *Cell // nil but for a server
+	cell    *Cell           // nil but for a server
+	session *settle.Session // of a server that sees the workspace; or nil
 	box     *sandbox.Sandbox
 	told    sync.Once      // for [Sandbox.DiscardNote]
 	locks   []*flock.Flock // of layers
@@ -237,6 +239,9 @@ func (c *Sandbox) close(cs *Pool) error {
 			c.ended = c.runner.Close()
 		}
 		c.ended = errors.Join(c.ended, c.box.Close())
+		if c.session != nil {
+			c.session.End()
+		}
 		if c.watch.watcher != nil {
 			cs.unwatched.Go(func() {
 				_ = c.watch.watcher.Close() // the only error is that it is already closed
@@ -286,13 +291,16 @@ func (c *Sandbox) upToDate(policy *guard.Policy) bool {
 			return false // a program outside has created it; a new sandbox can mount over it
 		}
 	}
+	if !slices.Equal(policy.Commands().OwnOfHome(), c.own) {
+		return false // a program outside has created a directory that is not settled
+	}
 	if !c.pinsIntact() || !c.sameControl() || c.show() != nil {
 		return false
 	}
 	if !policy.Commands().DeniesFiles() && time.Since(c.looked) < lookAgain {
 		return true
 	}
-	now := c.currentPaths()
+	now := policy.Commands().SandboxPaths()
 	c.looked = time.Now()
 	if !slices.Equal(now.ReadOnly, c.paths.ReadOnly) || !slices.Equal(now.Writable, c.paths.Writable) ||
 		!slices.Equal(now.Masked, c.paths.Masked) || !slices.Equal(now.Shown, c.paths.Shown) {

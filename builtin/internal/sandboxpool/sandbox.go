@@ -26,25 +26,34 @@ func (c *Sandbox) warm() (err error) {
 	return err
 }
 
-// startSandbox starts a sandbox under the current rules. Nothing of it is left after an error.
-func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kind) (_ *Sandbox, err error) {
+// makeScratch makes the directory for temporary files.
+func makeScratch(policy *guard.Policy) (string, error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {
-		return nil, errors.New("cannot create a directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) or the temporary directory ($TMPDIR, or /tmp) must be writable")
+		return "", errors.New("cannot create a directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) or the temporary directory ($TMPDIR, or /tmp) must be writable")
 	}
 	for _, root := range policy.Roots() { // before the whole disk is walked for its rules
 		if root == filepath.Dir(root) {
-			return nil, fmt.Errorf("%q is the root of the file system: use more specific directories", root)
+			return "", fmt.Errorf("%q is the root of the file system: use more specific directories", root)
 		}
 	}
 	if err := os.MkdirAll(filepath.Join(scratch, scratchTemporary), 0o700); err != nil {
-		return nil, fmt.Errorf("cannot create the directory for temporary files: %w", err)
+		return "", fmt.Errorf("cannot create the directory for temporary files: %w", err)
+	}
+	return scratch, nil
+}
+
+// startSandbox starts a sandbox under the current rules. Nothing of it is left after an error.
+func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kind) (_ *Sandbox, err error) {
+	scratch, err := makeScratch(policy)
+	if err != nil {
+		return nil, err
 	}
 	cs.hideScratch(scratch) // before anything is in it
-	c := &Sandbox{policy: policy, mounts: kind.cell != nil || policy.Commands().WritesHome(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
-		denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
+	c := &Sandbox{policy: policy, looked: time.Now(), deniedAtMount: map[string]*coveredFile{}, denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
 	c.discard = kind.shells && policy.Commands().Discard()
-	c.paths = c.currentPaths()
+	c.own = policy.Commands().OwnOfHome()
+	c.paths = policy.Commands().SandboxPaths()
 	if kind.cell.seesWorkspace() {
 		cs.baseline.Begin(c.dirs(), nil)
 		c.holdHooks(cs.baseline.Hooks(c.dirs()))
@@ -74,7 +83,9 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	if kind.shells || kind.agent != nil && kind.agent.Execs {
 		programs = policy.Commands().DeniedPrograms()
 	}
-	if c.box, err = startBox(ctx, c, private, overlays, programs, kind.agent); err != nil {
+	if c.box, err = cs.openServer(c, func(writes *sandbox.WriteGate) (*sandbox.Sandbox, error) {
+		return startBox(ctx, c, private, overlays, programs, kind.agent, writes)
+	}); err != nil {
 		return nil, err
 	}
 	if !c.discard {
@@ -121,7 +132,7 @@ const sameStarts = 3
 // startBox starts the sandbox, and checks that it enforces what the verdict relies on: after a temporary error a
 // weaker kind may have been started.
 func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overlays []sandbox.Cache, programs []string,
-	agent *Agent) (box *sandbox.Sandbox, err error) {
+	agent *Agent, writes *sandbox.WriteGate) (box *sandbox.Sandbox, err error) {
 	policy, paths := c.policy, c.paths
 	rules, scratch := policy.Commands().Network(), policy.Commands().Scratch()
 	what := sandbox.Policy{
@@ -146,7 +157,7 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overla
 		what.Network.AllowedDomains, what.Sockets = nil, nil // a person is asked about each host anew
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)},
-		Ahead: agent != nil}
+		Ahead: agent != nil, Writes: writes}
 	what.Masked = append(slices.Clip(what.Masked), scratches(overlays, scratch)...)
 	if c.cell == nil && !c.discard {
 		what.Network.Secrets = secrets(policy.Commands())
@@ -164,7 +175,7 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overla
 		}
 	}
 	if err != nil {
-		box, err = sandbox.Start(ctx, what, sandbox.Options{Resolve: same.Resolve})
+		box, err = sandbox.Start(ctx, what, sandbox.Options{Resolve: same.Resolve, Writes: writes})
 	}
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ type Config struct {
 	// Dir stores what servers offer, and logins. If it is empty, nothing is stored.
 	Dir string
 	// Start starts the process of a server for a caller.
-	Start func(ctx context.Context, server, principal string, spec builtin.ServerSpec) (Process, error)
+	Start func(ctx context.Context, server, principal string, spec builtin.ServerSpec) (*builtin.ServerProcess, error)
 	// MayRun returns an error if a command line must not run outside of the sandbox.
 	MayRun func(guard.HostCommand) error
 	// Roots are the directories of the workspace.
@@ -72,12 +72,6 @@ type Config struct {
 	Web     func() guard.Web
 	Version string
 	Log     *slog.Logger
-}
-
-// A Process is the process of a server with its descendants.
-type Process struct {
-	Done <-chan struct{} // closed when the process of the server has ended
-	Kill func() error    // kills all processes and waits for their end; called once
 }
 
 // A Gateway manages the other servers of a host. [Open] creates one; it must be closed.

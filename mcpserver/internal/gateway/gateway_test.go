@@ -23,16 +23,17 @@ import (
 )
 
 // startPlain starts the process of a server without a sandbox.
-func startPlain(_ context.Context, _, _ string, spec builtin.ServerSpec) (Process, error) {
+func startPlain(_ context.Context, _, _ string, spec builtin.ServerSpec) (*builtin.ServerProcess, error) {
 	cmd := exec.Command(spec.Argv[0], spec.Argv[1:]...)
 	cmd.Env = spec.Env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = spec.Files[0], spec.Files[1], spec.Files[2]
 	if err := cmd.Start(); err != nil {
-		return Process{}, err
+		return nil, err
 	}
 	done := make(chan struct{})
 	go func() { cmd.Wait(); close(done) }()
-	return Process{Done: done, Kill: func() error { err := cmd.Process.Kill(); <-done; return err }}, nil
+	return &builtin.ServerProcess{Done: done, Kill: func() error { err := cmd.Process.Kill(); <-done; return err },
+		Enter: func() (func(), error) { return func() {}, nil }}, nil
 }
 
 // A bench is a gateway over fakes, driven by the lines of a script.

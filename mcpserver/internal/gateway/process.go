@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -63,6 +64,16 @@ func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error 
 type processWire struct {
 	*stdioWire
 	hosts *processHosts
+}
+
+// request sends a request. What the process changes until it has answered is not a person's.
+func (w *processWire) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	leave, err := w.process.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return w.stdioWire.request(ctx, method, params)
 }
 
 func (w *processWire) initialized() {

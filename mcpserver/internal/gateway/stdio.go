@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/toolhost/toolhost/builtin"
 )
 
 // A wire carries messages to a server and back.
@@ -53,7 +55,7 @@ var errStopped = errors.New("it was stopped")
 
 // A stdioWire is a wire to a process, with one message per line.
 type stdioWire struct {
-	process Process
+	process *builtin.ServerProcess
 	to      listener
 	stderr  *lastLines
 	noise   noise
@@ -71,7 +73,7 @@ type stdioWire struct {
 }
 
 // newStdioWire returns a wire over the pipes of a process. It takes ownership of in and out.
-func newStdioWire(p Process, in, out *os.File, stderr *lastLines, to listener) *stdioWire {
+func newStdioWire(p *builtin.ServerProcess, in, out *os.File, stderr *lastLines, to listener) *stdioWire {
 	w := &stdioWire{process: p, to: to, stderr: stderr, in: in, out: make(chan []byte, maxQueue),
 		pending: map[int64]chan answer{}, gone: make(chan struct{})}
 	go w.write()
