@@ -50,7 +50,9 @@ func TestSession(t *testing.T) {
 	call(func() { g.write(".mcp.json", "by a call"); g.write(".idea/x", "by a call") })
 	g.want("after a call", ".mcp.json=old")
 	g.write(".vscode/settings.json", "by a person")
-	call(func() { g.want("in a call", ".idea/ .idea/x=by a call .mcp.json=by a call .vscode/ .vscode/settings.json=by a person") })
+	call(func() {
+		g.want("in a call", ".idea/ .idea/x=by a call .mcp.json=by a call .vscode/ .vscode/settings.json=by a person")
+	})
 	g.want("after another call", ".mcp.json=old .vscode/ .vscode/settings.json=by a person")
 	alone(func() { g.write(".vscode/settings.json", "by the server"); g.write(".envrc", "by the server") })
 	settled()

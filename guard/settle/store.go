@@ -63,11 +63,27 @@ func (n *name) UnmarshalText(text []byte) error {
 // A record is what is known of the protected names of a workspace.
 type record struct {
 	Dir   string
-	Files map[name]file // what stood at each name when the first command began, or after the last had ended
-	Dirs  map[name]bool // the directories of that time at and below protected names
-	Held  map[name]*held
-	Own   map[name]bool `json:",omitempty"` // what is not settled, see [OwnOfHome]
-	Next  int           // the number of the next slot or copy
+	Files byName[file] // what stood at each name when the first command began, or after the last had ended
+	Dirs  byName[bool] // the directories of that time at and below protected names
+	Held  byName[*held]
+	Own   byName[bool] `json:",omitempty"` // what is not settled, see [OwnOfHome]
+	Next  int          // the number of the next slot or copy
+}
+
+// A byName is a map whose keys stay whole in JSON: the package takes the text of a key of a string type as it is.
+type byName[V any] map[name]V
+
+// MarshalJSON uses [name.MarshalText] for the keys.
+func (m byName[V]) MarshalJSON() ([]byte, error) {
+	texts := make(map[string]V, len(m))
+	for key, value := range m {
+		text, err := key.MarshalText()
+		if err != nil {
+			return nil, err
+		}
+		texts[string(text)] = value
+	}
+	return json.Marshal(texts)
 }
 
 // A file is what stands at a protected name.
