@@ -103,7 +103,7 @@ func TestSettleServerPlants(t *testing.T) {
 					t.Helper()
 					host.Eventually(t, func() string {
 						if now := g.must(t, g.ws, plantsLook); now != before {
-							return when + ", outside stands\n" + now
+							return when + ", outside stands\n" + now + "\n" + s.Stderr.String()
 						}
 						return ""
 					})
