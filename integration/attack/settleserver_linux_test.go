@@ -261,3 +261,28 @@ git checkout -q -b new; echo '{"a":1}' | tee .vscode/settings.json > .mcp.json; 
 	}
 }
 
+// TestSettleHome has a command change protected files where the home directory is a root: what other programs have
+// directly in it cannot be written, and the rest is held.
+func TestSettleHome(t *testing.T) {
+	t.Parallel()
+	if !host.Contained(t) {
+		t.Skip("nothing contains commands on this machine")
+	}
+	g := newLeftoverGround(t, 0)
+	g.must(t, g.home, "mkdir -p .claude src/.vscode; echo '{}' | tee .bashrc .claude/settings.json > src/.vscode/tasks.json")
+	before := g.must(t, g.home, "cat .bashrc .claude/settings.json src/.vscode/tasks.json; ls src -A")
+	s := g.start(t, "--root", g.home)
+	host.MustWrite(t, filepath.Join(g.home, "plant.sh"), `cd "$(dirname "$0")"
+for f in .bashrc .claude/settings.json src/.vscode/tasks.json src/.claude/settings.json .profile; do
+	mkdir -p $(dirname $f); echo y > $f && echo wrote $f
+done`)
+	r := s.MustCall("Bash", host.Args{"command": "bash " + filepath.Join(g.home, "plant.sh")})
+	if strings.Count(r, "wrote ") != 4 || strings.Contains(r, "wrote .claude") ||
+		!strings.Contains(r, "held until a person answers") {
+		t.Errorf("the command says %s", r)
+	}
+	if now := g.must(t, g.home, "cat .bashrc .claude/settings.json src/.vscode/tasks.json; ls src -A; ! ls .profile 2> /dev/null"); now != before {
+		t.Errorf("outside stands\n%s\nbefore\n%s", now, before)
+	}
+	s.End()
+}
