@@ -27,12 +27,12 @@ type Session struct {
 	closed bool
 }
 
-// settleAfter is how long a session changes nothing until what it has changed is settled. While it works for nobody's
-// call it often makes several changes.
+// settleAfter is how long a session changes nothing until what it has changed is settled: it often makes several changes.
 const settleAfter = 200 * time.Millisecond
 
-// Session begins a session in some directories. It has [Session.Wrote] called before each change that the program
-// makes, and quiet reports whether these changes have been made; a nil quiet says that it is not called. log gets notes.
+// Session begins a session in some directories. The caller calls [Session.Wrote] before each change that the program
+// makes, and quiet reports whether these changes have been made; a nil quiet says that Wrote is not called. log gets
+// notes.
 func (k *Keeper) Session(dirs []string, keep bool, quiet func() bool, log func(notes []string)) (*Session, error) {
 	s := &Session{k: k, dirs: dirs, keep: keep, quiet: quiet, log: log}
 	s.timer = time.AfterFunc(time.Hour, s.rest)
@@ -137,8 +137,8 @@ func (s *Session) End() {
 // openWait is how long a program of a person may have a file open for writing.
 const openWait = 100 * time.Millisecond
 
-// cutOff puts copies in the place of files that the program of a session has open for writing: it could change them when
-// nobody looks, and after a person was asked about them.
+// cutOff puts copies in the place of files that the program of a session has open for writing: it could change them
+// between its calls, and after a person was asked about them.
 func (p *place) cutOff() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
