@@ -82,8 +82,8 @@ func (e *events) ignoredFile() {
 // it changes.
 const maxIgnoredNames = 100_000
 
-// drain takes in what has changed: names in directories, and the paths of files in ignored ones. lost says that anything
-// may have changed.
+// drain takes in what has changed: names in directories, and the paths of files in ignored ones. lost says that
+// anything may have changed.
 func (t *Tracker) drain(touched map[string]bool) (dirty map[*dir]map[string]bool, lost bool) {
 	dirty = map[*dir]map[string]bool{}
 	touch := func(d *dir, name string) {
