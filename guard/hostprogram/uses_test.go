@@ -30,7 +30,7 @@ var resolved = map[string]string{
 	"builtin/internal/shell/supervise/supervised_unix.go": "this program",
 	"builtin/internal/shell/supervise/supervisor_unix.go": "the path that a caller has found",
 	"cmd/toolhost/internal/conformance/relay.go":          "the program that a test names",
-	"cmd/toolhost/dial.go":                                "this program",
+	"cmd/toolhost/farsite.go":                             "this program",
 	"cmd/toolhost/run.go":                                 "looks at one absolute path",
 	"cmd/toolhost/selftest_http.go":                       "this program",
 	"cmd/toolhost/selftest_stdio.go":                      "this program",
@@ -38,8 +38,8 @@ var resolved = map[string]string{
 	"guard/hook/group_unix.go":                            "the path that the hook was found at",
 	"guard/sandbox/namespaces_start_linux.go":             "this program",
 	"guard/sandbox/seatbelt_darwin.go":                    "a fixed path of the system",
-	"guard/sandbox/spawn_linux.go":                        "in the sandbox",
-	"guard/sandbox/terminal_linux.go":                     "in the sandbox",
+	"guard/sandbox/internal/supervisor/spawn_linux.go":    "in the sandbox",
+	"guard/sandbox/internal/supervisor/job_linux.go":      "in the sandbox",
 	"mcpserver/internal/gateway/outside.go":               "finds the command of a server in the sandbox",
 }
 

@@ -540,26 +540,27 @@ func TestOtherKey(t *testing.T) {
 
 // TestRotated: a value that was replaced is looked for, too, and in a stream that is older than it.
 func TestRotated(t *testing.T) {
-	now := "first-value"
+	now := ""
 	s := &secrets{all: []Secret{{Sentinel: sentinel, Value: func(context.Context) (string, error) { return now, nil }}}}
 	in, out := io.Pipe()
 	e := &echoReader{from: in, values: s.echoes}
-	go func() {
-		for _, v := range []string{"first-value", "first-value-2", "third-value"} {
-			now = v
-			if _, err := s.value(t.Context(), &s.all[0]); err != nil {
-				t.Error(err)
-			}
+	for _, stage := range []struct{ value, want string }{
+		{"first-value", sentinel + ", " + sentinel + "-2 and third-value."},
+		{"first-value-2", sentinel + ", " + sentinel + " and third-value."},
+		{"third-value", sentinel + ", " + sentinel + " and " + sentinel + "."},
+	} {
+		now = stage.value
+		if _, err := s.value(t.Context(), &s.all[0]); err != nil {
+			t.Error(err)
+		}
+		go func() {
 			io.WriteString(out, "first-value, first-va")
 			io.WriteString(out, "lue-2 and third-value.")
+		}()
+		text := make([]byte, len(stage.want)) // the next value must not be known before all of it is read
+		if _, err := io.ReadFull(e, text); string(text) != stage.want || err != nil {
+			t.Errorf("got %q, want %q, %v", text, stage.want, err)
 		}
-		out.Close()
-	}()
-	text, err := io.ReadAll(e)
-	want := sentinel + ", " + sentinel + "-2 and third-value." + sentinel + ", " + sentinel + " and third-value." +
-		sentinel + ", " + sentinel + " and " + sentinel + "."
-	if string(text) != want || err != nil {
-		t.Errorf("got %q, want %q, %v", text, want, err)
 	}
 }
 
