@@ -74,7 +74,7 @@ with tempfile.TemporaryDirectory() as d: print(m.Pool(2).map(abs, [-1, -2]))'`, 
 			{"git add of a denied file", "git", `git add -f .env; git --no-pager diff --cached --stat; echo end`, "unable to index file '.env'\nfatal: adding files failed\nend"},
 			{"git branches", "git", `b=side$RANDOM; git checkout -q -b $b && echo $b > z && git add z && git commit -qm z && git checkout -q - && git merge -q $b && [ "$(cat z)" = $b ] && echo merged`, "merged"},
 			{"git stash", "git", `echo s >> z && git stash -q -- z && git stash pop -q && tail -1 z; git checkout -q z`, "s"},
-			{"go build", "go", `go build -o "$TMPDIR/prog" ./src && "$TMPDIR/prog" && echo built`, "built"},
+			{"go build", "go", goBuild, "built"},
 			{"large files", "", `head -c 20000000 /dev/zero > big && stat -c %s big && rm big`, "20000000"},
 			{"fifo and socket", "python3", `mkfifo f && (echo through > f &) && cat f && rm f && python3 -c '
 import socket, os
@@ -90,7 +90,7 @@ s = socket.create_server(("::1", 0), family=socket.AF_INET6); print("six")'`, "l
 					t.Skipf("no %s here", c.needs)
 				}
 				if c.needs == "go" && (testing.Short() || raceEnabled) {
-					t.Skip("building with an empty cache takes a while")
+					t.Skip("building takes a while")
 				}
 				if why := knownLosses[backend][c.name]; why != "" {
 					t.Skip("known loss: " + why)
