@@ -40,7 +40,11 @@ func (b *bashRun) askHeld(ctx context.Context, result Result) Result {
 	}
 	asked := ExecQuestion{Held: heldFiles(files), Dir: b.dir.Real()}
 	finish := func(answer ExecAnswer) Result {
-		if note := b.answerHeld(files, answer); note != "" {
+		note, kept := b.answerHeld(files, answer)
+		if kept {
+			result.Text = strings.Replace(result.Text, settle.KeepRemedy, "", 1)
+		}
+		if note != "" {
 			result.Text += onLines([]string{note})
 		}
 		return result
@@ -56,21 +60,24 @@ func (b *bashRun) askHeld(ctx context.Context, result Result) Result {
 	return finish(b.env.AskHeld(ctx, asked))
 }
 
-// answerHeld carries out a person's answer, and returns a note.
-func (b *bashRun) answerHeld(files []settle.File, answer ExecAnswer) string {
-	if !answer.Allowed {
-		return ""
+// answerHeld carries out a person's answer. It returns a note, and whether all files were kept.
+func (b *bashRun) answerHeld(files []settle.File, answer ExecAnswer) (note string, allKept bool) {
+	switch {
+	case !answer.Allowed && answer.By == "": // no person has answered
+		return "", false
+	case !answer.Allowed:
+		return "They stay held: " + answer.Reason + ".", false
 	}
 	keeper := b.env.Runtime.baseline.Settle()
 	var kept []string
 	for _, f := range files {
 		done, err := keeper.Keep(f.Dir, f.Path)
 		if err != nil {
-			return "A person kept protected files, but not all could be: " + err.Error() + "."
+			return "A person kept protected files, but not all could be: " + err.Error() + ".", false
 		}
 		kept = append(kept, done...)
 	}
-	return "A person kept the changes of these protected files: " + strings.Join(kept, ", ") + "."
+	return "A person kept the changes of these protected files: " + strings.Join(kept, ", ") + ".", true
 }
 
 // seesHeld lets a tool work on the files that commands see: held files are in place while the tool plans and while it

@@ -21,7 +21,7 @@ func TestAskHeld(t *testing.T) {
 		says           string
 	}{
 		{AllowOnce, "new\n", "A person kept the changes"},
-		{DenyIt, "old\n", "Protected files are held"},
+		{DenyIt, "old\n", "They stay held: "},
 	} {
 		for _, modern := range []bool{false, true} {
 			c := startPipe(t, map[string]string{".mcp.json": "old\n"})
@@ -60,6 +60,9 @@ func TestAskHeld(t *testing.T) {
 			}
 			if !strings.Contains(string(answer.Result), test.says) {
 				t.Errorf("modern %v, %s: %s", modern, test.decision, answer.Result)
+			}
+			if remedy := strings.Contains(string(answer.Result), "toolhost keep"); remedy == (test.decision == AllowOnce) {
+				t.Errorf("modern %v, %s: whether the result names toolhost keep is %v", modern, test.decision, remedy)
 			}
 			if text, err := os.ReadFile(filepath.Join(c.root, ".mcp.json")); err != nil || string(text) != test.want {
 				t.Errorf("modern %v, %s: outside stands %q, %v", modern, test.decision, text, err)

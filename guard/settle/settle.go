@@ -285,6 +285,10 @@ func (p *place) noteAll(format string, names []string) {
 	}
 }
 
+// KeepRemedy ends the note about files that a command has changed and that are held. It does not apply once a person
+// has answered.
+const KeepRemedy = " Tell the user: `toolhost keep` shows and keeps them."
+
 // noteHeld names what is held now, and in full what was not held before.
 func (p *place) noteHeld(changes []change) {
 	var fresh, others []string
@@ -299,6 +303,6 @@ func (p *place) noteHeld(changes []change) {
 		}
 	}
 	p.noteAll("Protected files are held until a person answers: %s. Commands see them as they are now; "+
-		"outside of commands the former files stand. Tell the user: `toolhost keep` shows and keeps them.", fresh)
+		"outside of commands the former files stand."+KeepRemedy, fresh)
 	p.noteAll("Still held: %s.", others)
 }
