@@ -203,6 +203,9 @@ func (w *walker) visit(n syntax.Node) bool {
 // lead notes the changes of directory that the text begins with, and where the commands stand that run only after
 // them: in "cd a && b && cd c && d | e || f" b runs in a, and d and e in a/c. What stands between makes no links.
 func (w *walker) lead(s *syntax.Stmt) {
+	if sub, ok := s.Cmd.(*syntax.Subshell); ok && len(sub.Stmts) > 0 { // (cd a && b): what follows it is not led
+		s = sub.Stmts[0]
+	}
 	b, ok := s.Cmd.(*syntax.BinaryCmd)
 	if !ok || s.Negated || s.Coprocess {
 		return
@@ -226,15 +229,15 @@ func (w *walker) lead(s *syntax.Stmt) {
 	case isCD(b.Y, call):
 		moves(b.Y, call)
 	default:
-		of, _ := recordOf("programs", call.Args[0].Lit())
-		w.mayLink = !of.flags["looks"] && call.Args[0].Lit() != "mkdir"
+		of := Simple{Args: w.words(call.Args)}
+		w.mayLink = of.Dynamic() || !oneOf(call.Args[0].Lit(), "mkdir ls pwd echo printf true cat grep head tail wc")
 	}
 }
 
 // isCD reports whether a statement is a change of directory with one operand, and nothing else.
 func isCD(s *syntax.Stmt, call *syntax.CallExpr) bool {
 	return !s.Negated && !s.Background && len(s.Redirs) == 0 && len(call.Assigns) == 0 && len(call.Args) == 2 &&
-		call.Args[0].Lit() == "cd"
+		call.Args[0].Lit() == "cd" && !strings.HasPrefix(call.Args[1].Lit(), "-")
 }
 
 // ledBy returns one more than the changes of directory of the Lead that precede a statement of its list, and 0 for any
