@@ -117,8 +117,8 @@ func (ln *commandLine) resolve(w command.Word, text string, dir Path) (Path, err
 	return ln.data.resolve(dir, text)
 }
 
-// variable matches a word that holds one variable.
-var variable = regexp.MustCompile(`^([^$]*)\$(?:\{\w+\}|\w+)([^$]*)$`)
+// variable matches a word that holds one variable: $x, ${x}, ${x:?why}.
+var variable = regexp.MustCompile(`^([^$]*)\$(?:\{(\w+)(?::?[?-][^{}$]*)?\}|(\w+))([^$]*)$`)
 
 // may returns literal words that an unread one may become, as far as the line says: those of its braces, and those with
 // a literal value that the line gives a variable.
@@ -127,9 +127,12 @@ func (ln *commandLine) may(w command.Word) []command.Word {
 	if w.Static || w.Home || w.Glob || parts == nil {
 		return w.Braces
 	}
-	words := slices.Clone(w.Braces)
-	for _, value := range ln.analysis.Values {
-		text := strings.ReplaceAll(parts[1]+value+parts[2], `"`, "")
+	words, values := slices.Clone(w.Braces), ln.analysis.Values
+	if parts[2]+parts[3] == "PWD" {
+		values = []string{"."}
+	}
+	for _, value := range values {
+		text := strings.ReplaceAll(parts[1]+value+parts[4], `"`, "")
 		words = append(words, command.Word{Text: text, Static: true})
 	}
 	return words

@@ -296,7 +296,7 @@ func (f wordFiles) removals() {
 
 func (f wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	if !w.Static && !w.Home && !w.Glob {
-		return emptied.MatchString(w.Text) || strings.Trim(w.Text, `"${}`) == "PWD" ||
+		return emptied.MatchString(w.Text) ||
 			slices.ContainsFunc(f.line.may(w), func(w command.Word) bool { return f.removesCritical(w, dirs) })
 	}
 	if isOption(w.Text) {

@@ -98,6 +98,8 @@ func TestPlaces(t *testing.T) {
 		{"cd src && ln -s / x && " + all, Allow},
 		{"cd src && find . -exec ln -s / x ';' && cd x && " + all, Ask},
 		{"cd src && ls \"$(ln -s / x)\" && cd x && " + all, Ask},
+		{"rm -rf \"${PWD:?}\"", Ask},
+		{"D=..; rm -rf \"${D:?}\"/ws", Ask},
 		{"c\\d src; " + all, Ask},
 	}
 	_, ws := workspace(t)
