@@ -1,6 +1,7 @@
 package command
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -80,7 +81,7 @@ func containsOneOf(text, list string) bool {
 }
 
 // runners are programs that run a command with the tools of a project. The project runners of tables.txt do so by a
-// subcommand of runVerbs; with npm, pnpm and yarn, "run" runs a script of the project, which is no program.
+// subcommand of runVerbs; with npm, pnpm, yarn and mise, "run" runs a script of the project, which is no program.
 const (
 	runners  = "npx bunx pnpx uvx cross-env dotenv dotenvx"
 	runVerbs = "exec x dlx run tool do"
@@ -98,7 +99,7 @@ func runs(c Simple) int {
 		}
 		before := c.Args[i-1].Text // an option or "workspace", whose value the word may be
 		switch {
-		case oneOf(word.Text, runVerbs) && !(word.Text == "run" && oneOf(c.Name, "npm pnpm yarn")):
+		case oneOf(word.Text, runVerbs) && !(word.Text == "run" && oneOf(c.Name, "npm pnpm yarn mise")):
 			return i
 		case !isOption(before) && !isOption(word.Text) && before != "workspace" && word.Text != "workspace":
 			return -1
@@ -107,18 +108,41 @@ func runs(c Simple) int {
 	return -1
 }
 
-// readRunner takes the words after the first, or after the value of an option, for other spellings of the command. The
+// readRunner takes the words at which the program of a runner may begin for other spellings of the command: those after
+// an option, which may be its value, and the first one else; for some runners that names a version or a directory. The
 // program is judged when it starts; a tool of the project is no more hidden than what make runs.
 func readRunner(w *walker, c Simple, words []Word) {
+	names := oneOf(c.Name, "direnv nvm rvm mise opam dotenv")
 	hiding, operands := false, 0
 	for i, word := range words {
-		name, _, _ := strings.Cut(word.Text, "@")
-		hiding = hiding || !word.Static || Known(name) || word.Text == "-c"
-		if isOption(word.Text) || operands == 2 {
+		before := ""
+		if i > 0 {
+			before = words[i-1].Text
+		}
+		found := operands > 1 || operands == 1 && !names
+		if found && !(names && before == "--") {
 			continue
 		}
-		operands++
+		hiding = hiding || !word.Static || word.Text == "-c" || strings.HasPrefix(word.Text, "--call")
+		if isOption(word.Text) || oneOf(word.Text, runVerbs) {
+			continue
+		}
+		hiding = hiding || w.hides(words[i:])
 		w.out.Commands[w.current].spelled(words[i:])
+		value := isOption(before) && !strings.Contains(before, "=") && !oneOf(before, "-- -y --yes -q --quiet -s --silent")
+		if !value {
+			operands++
+		}
 	}
 	w.undecided(hiding, c.Name+" "+startsOthers)
+}
+
+// hides reports whether a command that a runner starts may start a program that is not the first of its words, or
+// handles files that its words name.
+func (w *walker) hides(words []Word) bool {
+	name, _, version := strings.Cut(words[0].Text, "@")
+	_, handles := recordOf("programs", path.Base(name))
+	sub := walker{out: &Analysis{}, outer: -1, current: -1, depth: max(w.depth+1, maxDepth)} // not another runner
+	sub.simple(Simple{Args: words, Outer: -1}, nil)
+	return handles || version && Known(name) || sub.out.Hiding || len(sub.out.Commands) > 1
 }
