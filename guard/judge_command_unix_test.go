@@ -159,6 +159,7 @@ func TestJudgeBash(t *testing.T) {
 		{"deny through quotes", "allow Bash\ndeny Bash(rm *)", "'r'\"m\" x", Deny, "Bash(rm *)"},
 		{"deny through escapes", "allow Bash\ndeny Bash(rm *)", "r\\m x", Deny, "Bash(rm *)"},
 		{"deny through $''", "allow Bash\ndeny Bash(rm *)", "$'\\x72m' x", Ask, ruleUndecidable},
+		{"deny through $'' without escapes", "allow Bash\ndeny Bash(rm *)", "$'rm' x", Deny, "Bash(rm *)"},
 		{"deny after several options of a runner", "allow Bash\ndeny Bash(git push:*)", "uv run --with a --with b --python 3.12 git push", Deny, "Bash(git push:*)"},
 		{"deny after the words of a runner", "allow Bash\ndeny Bash(git push:*)", "mise x a@1 b@2 c@3 -- git push", Deny, "Bash(git push:*)"},
 		{"deny after a verb of a runner", "allow Bash\ndeny Bash(git push:*)", "dotenvx run -f .env -- git push", Deny, "Bash(git push:*)"},

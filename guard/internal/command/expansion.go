@@ -38,7 +38,7 @@ func (e *expansion) part(part syntax.WordPart, first, last bool) {
 	case *syntax.Lit:
 		e.literal(p.Value, first, last)
 	case *syntax.SglQuoted:
-		if p.Dollar { // $'…' has escapes
+		if p.Dollar && strings.Contains(p.Value, "\\") { // $'…' has escapes
 			e.unknown()
 		}
 		e.text.WriteString(p.Value)
