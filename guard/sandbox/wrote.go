@@ -9,7 +9,11 @@ type WriteGate struct {
 
 	mu      sync.Mutex
 	threads map[int]int32 // that may be in the call with this number
+	waits   int           // how often in a row Quiet has reported false
 }
+
+// stopAfter is how often Quiet reports false until it stops threads that compute, so that they show where they are.
+const stopAfter = 3
 
 // NewWriteGate returns a gate that calls told. After an error the call fails with EAGAIN.
 func NewWriteGate(told func() error) *WriteGate {
@@ -17,15 +21,21 @@ func NewWriteGate(told func() error) *WriteGate {
 }
 
 // Quiet reports whether each call that the gate was told of has ended for certain. A thread that runs may still be in
-// its call.
+// its call; one that runs whenever Quiet is called is stopped for a moment.
 func (g *WriteGate) Quiet() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for thread, nr := range g.threads {
-		if mayBeIn(thread, nr) {
+		in, runs := mayBeIn(thread, nr)
+		if in && runs && g.waits >= stopAfter {
+			in = !stops(thread)
+		}
+		if in {
+			g.waits++
 			return false
 		}
 		delete(g.threads, thread)
 	}
+	g.waits = 0
 	return true
 }

@@ -199,6 +199,37 @@ os.write(kept["f"], b"{}")`, `os.pwrite(kept["f"], b"pwned", 0)`},
 	}
 }
 
+// TestSettleServerBusy has a server plant a protected file between calls while one of its threads never shows that it
+// has left a call: it computes, waits for the other end of a pipe, or is stopped.
+func TestSettleServerBusy(t *testing.T) {
+	t.Parallel()
+	if !host.Contained(t) {
+		t.Skip("nothing contains commands on this machine")
+	}
+	const plant = " > /dev/null 2>&1 & echo pwned > .vscode/tasks.json"
+	for name, script := range map[string]string{
+		"computing": "(echo x > y; while :; do :; done)" + plant,
+		"a pipe":    "mkfifo p; (echo x > p)" + plant,
+		"stopped":   `python3 -c 'import os, signal
+open("y", "w"); os.kill(os.getpid(), signal.SIGSTOP)'` + plant,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newLeftoverGround(t, 0)
+			g.must(t, g.ws, "mkdir .vscode; echo '{}' > .vscode/tasks.json")
+			before := g.must(t, g.ws, plantsLook)
+			s := g.startServed(t, "")
+			s.MustCall("mcp__s__sh", host.Args{"text": "true"}) // starts it
+			g.goAlone(t, "go.sh", script)
+			g.settled(t)
+			if now := g.must(t, g.ws, plantsLook); now != before {
+				t.Errorf("outside stands\n%s", now)
+			}
+			s.End()
+		})
+	}
+}
+
 // TestSettleServerHonest has a person work while a server runs that does so too: what the person writes stays, also
 // when the server looks at all files at that moment, and git of the server sees what it has written itself.
 func TestSettleServerHonest(t *testing.T) {
