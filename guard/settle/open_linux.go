@@ -2,6 +2,7 @@ package settle
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,22 @@ import (
 
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
+
+// leases reports why openForWriting does not work for files in a directory, or nil.
+func leases(dir string) error {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		defer unix.Close(fd)
+		if _, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK); errors.Is(err, unix.EAGAIN) {
+			return nil // this descriptor is open for writing
+		}
+	}
+	switch { // file systems that have no such files, like those of networks, grant no leases either
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR), errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("the file system of %s does not tell which files are open: %w", dir, err)
+	}
+	return nil
+}
 
 // openForWriting reports whether somebody may have a file open for writing, or mapped: the kernel grants no read lease
 // of it then. It counts descriptors that are on their way through a socket too.
@@ -29,14 +46,16 @@ func openForWriting(dir *os.Root, name string) bool {
 	}
 	defer f.Close()
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
-		return true
+		// There are no leases of files of another user: what this one may not write, no server has open for writing.
+		own := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
+		return !errors.Is(err, unix.EACCES) || unix.Access(own, unix.W_OK) == nil
 	}
 	_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 	return false
 }
 
-// heldOpenOutside reports whether a process that this host has not started has a file open for writing: a program of
-// a person, whose changes must not get lost.
+// heldOpenOutside reports whether a process that no host has started has a file open for writing: a program of a
+// person, whose changes must not get lost.
 func heldOpenOutside(file fs.FileInfo) bool {
 	all, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, path := range all {
@@ -48,16 +67,21 @@ func heldOpenOutside(file fs.FileInfo) bool {
 		text, err := os.ReadFile("/proc/" + process + "/fdinfo/" + filepath.Base(path))
 		_, flags, _ := strings.Cut(string(text), "flags:")
 		mode, _ := strconv.ParseInt(strings.TrimSpace(strings.SplitN(flags, "\n", 2)[0]), 8, 32)
-		if err == nil && mode&unix.O_ACCMODE != unix.O_RDONLY && !isDescendant(process) {
+		if err == nil && mode&unix.O_ACCMODE != unix.O_RDONLY && !ofHost(process) {
 			return true
 		}
 	}
 	return false
 }
 
-// isDescendant reports whether this process has started another one, or may have.
-func isDescendant(process string) bool {
-	for process != strconv.Itoa(os.Getpid()) {
+// ofHost reports whether a host has started a process, or may have: this one, or another one, which runs the same
+// program.
+func ofHost(process string) bool {
+	host := programOf("self")
+	for {
+		if program := programOf(process); program != "" && program == host {
+			return true
+		}
 		text, err := os.ReadFile("/proc/" + process + "/stat")
 		if err != nil {
 			return true
@@ -67,9 +91,17 @@ func isDescendant(process string) bool {
 		if len(fields) < 2 {
 			return true
 		}
-		if process = fields[1]; process == "0" || process == "1" {
+		if process = fields[1]; process == "0" {
 			return false
 		}
 	}
-	return true
+}
+
+// programOf returns the name of the program that a process runs; "" if it cannot be read.
+func programOf(process string) string {
+	path, err := os.Readlink("/proc/" + process + "/exe")
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(strings.TrimSuffix(path, " (deleted)")) // another version may have taken its place
 }

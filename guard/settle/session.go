@@ -2,6 +2,7 @@ package settle
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -37,7 +38,17 @@ func (k *Keeper) Session(dirs []string, keep bool, quiet func() bool, log func(n
 	s := &Session{k: k, dirs: dirs, keep: keep, quiet: quiet, log: log}
 	s.timer = time.AfterFunc(time.Hour, s.rest)
 	s.timer.Stop()
-	if quiet != nil {
+	var why []string
+	for _, dir := range dirs {
+		if err := leases(dir); err != nil && quiet != nil {
+			why = append(why, fmt.Sprintf("A server is settled when it has ended: %v.", err))
+		}
+	}
+	if len(why) > 0 {
+		log(why)
+		s.quiet = nil
+	}
+	if s.quiet != nil {
 		return s, nil
 	}
 	task, notes, err := k.Begin(dirs, keep)
@@ -154,10 +165,12 @@ func (p *place) cutOff() {
 }
 
 func (p *place) cutOffAt(f side, until time.Time) error {
-	for openForWriting(f.dir, f.name) {
-		if time.Now().Before(until) {
-			time.Sleep(openWait / 20)
-			continue
+	for openForWriting(f.dir, f.name) && time.Now().Before(until) {
+		time.Sleep(openWait / 20)
+	}
+	for range copyTries {
+		if !openForWriting(f.dir, f.name) {
+			return nil
 		}
 		was, err := f.dir.Lstat(f.name)
 		if err != nil || heldOpenOutside(was) {
@@ -178,7 +191,7 @@ func (p *place) cutOffAt(f side, until time.Time) error {
 			return err
 		}
 	}
-	return nil
+	return errWritten
 }
 
 // swapAny exchanges a file with the one in a slot, whatever its content is by now.

@@ -1,0 +1,59 @@
+package settle
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// TestOfHost tells programs of a host from those of a person, also where the host is process 1.
+func TestOfHost(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	if !ofHost(strconv.Itoa(cmd.Process.Pid)) || !ofHost(strconv.Itoa(os.Getpid())) {
+		t.Error("what this process has started is not of the host")
+	}
+	if ofHost("1") {
+		t.Error("process 1 is of a host")
+	}
+}
+
+// TestLeases knows a file system that grants no leases, and one that does.
+func TestLeases(t *testing.T) {
+	if err := leases("/proc"); err == nil {
+		t.Error("/proc grants leases")
+	}
+	if err := leases(t.TempDir()); err != nil {
+		t.Errorf("the directory of tests grants none: %v", err)
+	}
+}
+
+// TestCutOff puts a copy in the place of a file that a program of a host has open for writing.
+func TestCutOff(t *testing.T) {
+	g := newGround(t)
+	g.write(".mcp.json", "old")
+	g.call(func() {})
+	p, err := g.k.place(g.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(g.dir, ".mcp.json"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p.cutOff()
+	if _, err := f.WriteString("new"); err != nil {
+		t.Fatal(err)
+	}
+	g.want("after a write to what was open", ".mcp.json=old")
+	if notes := p.takeNotes(); len(notes) > 0 {
+		t.Error(notes)
+	}
+}
