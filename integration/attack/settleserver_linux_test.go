@@ -210,7 +210,7 @@ func TestSettleServerBusy(t *testing.T) {
 	for name, script := range map[string]string{
 		"computing": "(echo x > y; while :; do :; done)" + plant,
 		"a pipe":    "mkfifo p; (echo x > p)" + plant,
-		"stopped":   `python3 -c 'import os, signal
+		"stopped": `python3 -c 'import os, signal
 open("y", "w"); os.kill(os.getpid(), signal.SIGSTOP)'` + plant,
 	} {
 		t.Run(name, func(t *testing.T) {
