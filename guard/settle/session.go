@@ -23,13 +23,19 @@ type Session struct {
 	now    *Command // nil: what changes is a person's
 	task   *Command // where it is told of no changes
 	calls  int
+	begun  time.Time // when now began
 	last   time.Time // of a change or call
+	late   bool      // now counts as a task
 	timer  *time.Timer
 	closed bool
 }
 
 // settleAfter is how long a session changes nothing until what it has changed is settled: it often makes several changes.
 const settleAfter = 200 * time.Millisecond
+
+// lateAfter is how long a session changes files by itself until it counts as a task: what it has changed is told then,
+// and the changes of commands are settled without waiting for it.
+const lateAfter = 10 * time.Second
 
 // Session begins a session in some directories. The caller calls [Session.Wrote] before each change that the program
 // makes, and quiet reports whether these changes have been made; a nil quiet says that Wrote is not called. log gets
@@ -96,7 +102,7 @@ func (s *Session) open() error {
 	if err != nil {
 		return err
 	}
-	s.now = c
+	s.now, s.begun, s.late = c, s.last, false
 	s.timer.Reset(settleAfter)
 	return nil
 }
@@ -107,6 +113,10 @@ func (s *Session) rest() {
 	defer s.mu.Unlock()
 	if s.now == nil || s.calls > 0 {
 		return
+	}
+	if !s.late && time.Since(s.begun) > lateAfter {
+		s.late = true
+		s.log(s.now.Background())
 	}
 	if wait := settleAfter - time.Since(s.last); wait > 0 {
 		s.timer.Reset(wait)

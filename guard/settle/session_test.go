@@ -78,6 +78,33 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// TestSessionLate has a server change files without an end: that is told, and what a command changes is settled.
+func TestSessionLate(t *testing.T) {
+	g := newGround(t)
+	g.write(".mcp.json", "old")
+	var notes []string
+	s, err := g.k.Session([]string{g.dir}, false, func() bool { return false },
+		func(more []string) { notes = append(notes, more...) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wrote(); err != nil {
+		t.Fatal(err)
+	}
+	g.write(".mcp.json", "by the server")
+	s.mu.Lock()
+	s.begun = s.begun.Add(-2 * lateAfter)
+	s.mu.Unlock()
+	s.rest()
+	if told := strings.Join(notes, " "); !strings.Contains(told, ".mcp.json") {
+		t.Errorf("it is told %q", told)
+	}
+	g.call(func() { g.write(".envrc", "by a command") })
+	g.want("after a command", ".mcp.json=by the server")
+	s.End()
+	g.want("in the end", ".mcp.json=old")
+}
+
 // TestSessionUntold is about systems that do not tell what a server changes.
 func TestSessionUntold(t *testing.T) {
 	g := newGround(t)
