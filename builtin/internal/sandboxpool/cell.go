@@ -60,6 +60,7 @@ func (cs *Pool) openServer(c *Sandbox, start func(*sandbox.WriteGate) (*sandbox.
 		}
 		session.End()
 	}
+	cs.log.Warn("changes of a server cannot be told from those of a person: they are settled when it has ended")
 	if c.session, err = keeper.Session(c.dirs(), keeps, nil, log); err != nil {
 		return nil, err
 	}
