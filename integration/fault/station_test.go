@@ -194,6 +194,10 @@ func TestFaultWatches(t *testing.T) {
 			s, in := g.injected()
 			in.arm(after, true, watching, failing(unix.ENOSPC), g.WS)
 			s.findsChanges(g, samples.Rounds(10))
+			text := s.MustCall("Bash", host.Args{"command": "echo x > d39/f.txt; rm d38/f.txt; mkdir q; echo y > q/new"})
+			if want := "d38/f.txt, d39/f.txt, q/new"; !strings.Contains(text, want) {
+				t.Errorf("a command is recorded as %q, want %s", text, want)
+			}
 			t.Logf("after %d watches: %d refused", after-1, in.disarm())
 			s.End()
 		}
