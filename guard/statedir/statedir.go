@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
@@ -66,9 +67,11 @@ func Sweep(root *os.Root, keep Limits, kind func(fs.DirEntry) Kind) error {
 	for _, e := range entries {
 		info, err := e.Info()
 		switch k := kind(e); {
+		case strings.HasPrefix(e.Name(), doomed): // a sweep was killed
+			errs = append(errs, root.RemoveAll(e.Name()))
 		case k == Foreign || err != nil: // an error: it was removed meanwhile
 		case k == Unfinished || k == Kept && keep.Age > 0 && time.Since(info.ModTime()) > keep.Age:
-			errs = append(errs, root.RemoveAll(e.Name()))
+			errs = append(errs, remove(root, e))
 		default:
 			list = append(list, kept{info, k})
 		}
@@ -83,12 +86,25 @@ func Sweep(root *os.Root, keep Limits, kind func(fs.DirEntry) Kind) error {
 	for _, e := range list {
 		over := keep.Files > 0 && files >= keep.Files || keep.Bytes > 0 && size+e.Size() > keep.Bytes
 		if over && e.kind != Latest {
-			errs = append(errs, root.RemoveAll(e.Name()))
+			errs = append(errs, remove(root, fs.FileInfoToDirEntry(e)))
 			continue
 		}
 		files, size = files+1, size+e.Size()
 	}
 	return errors.Join(errs...)
+}
+
+// doomed begins the name of a directory that is being removed.
+const doomed = ".removed-"
+
+// remove removes an entry. It renames a directory first, so that no store takes one without a part of its content for
+// whole if the sweep is killed.
+func remove(root *os.Root, e fs.DirEntry) error {
+	name := e.Name()
+	if e.IsDir() && root.Rename(name, doomed+name) == nil {
+		name = doomed + name
+	}
+	return root.RemoveAll(name)
 }
 
 // SweepDir is [Sweep] for the path of a directory, which need not exist.

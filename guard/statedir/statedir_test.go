@@ -93,6 +93,35 @@ func TestSweepDirectories(t *testing.T) {
 	}
 }
 
+// TestSweepKilled: a sweep that follows a killed one has the same result, and a half-removed directory is not kept.
+func TestSweepKilled(t *testing.T) {
+	for _, gone := range [][]string{{}, {"e"}, {"b"}, {"unfinished-c"}, {"b", "e"}, {"b", "e", "unfinished-c"}} {
+		dir := fill(t, "a", "b", "unfinished-c", "foreign-d", "e", "latest-f")
+		for _, name := range gone {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.MkdirAll(filepath.Join(dir, doomed+"g", "sub"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := SweepDir(dir, Limits{Files: 2}, kindOf); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, e := range entries {
+			left = append(left, e.Name())
+		}
+		if got := strings.Join(left, " "); got != "a foreign-d latest-f" {
+			t.Errorf("without %q: left are %q", gone, got)
+		}
+	}
+}
+
 func TestTidied(t *testing.T) {
 	dir := t.TempDir()
 	if !TidyDue(dir, time.Hour) {
