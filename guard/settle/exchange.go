@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
@@ -162,4 +163,138 @@ func prefixes(rel string) func(yield func(string) bool) {
 			}
 		}
 	}
+}
+
+// isIn reports whether the held file stands at its name, and not the former one.
+func (p *place) isIn(h *held) bool {
+	id, _, err := identify(p.store.slots, h.Slot)
+	switch {
+	case err != nil:
+		return false
+	case h.Former == absent:
+		return id == absent
+	case h.Now == absent:
+		return id != absent
+	}
+	return id == h.Former
+}
+
+func (p *place) anyIn() bool {
+	for _, h := range p.rec.Held {
+		if p.isIn(h) {
+			return true
+		}
+	}
+	return false
+}
+
+// enter exchanges held files in. What fails stays out: the command sees the former file.
+func (p *place) enter() {
+	order := p.heldNames()
+	for _, removed := range []bool{true, false} { // a directory may stand in the place of a file
+		for _, rel := range order {
+			h := p.rec.Held[rel]
+			if (h.Now == absent) != removed {
+				continue
+			}
+			if p.stuck[rel] || p.ofTasks[rel] {
+				continue
+			}
+			err := p.makeDirs(rel, h, true)
+			if err == nil {
+				err = p.move(rel, h, p.rec.Files[rel].Stamp)
+			}
+			switch {
+			case errors.Is(err, errWritten) || errors.Is(err, fs.ErrExist) || missing(err):
+				p.dropHeld(rel, h, "was changed by another program meanwhile, whose content stays")
+			case err != nil:
+				p.note("%s is held, and commands see the former file: %v.", name(p.path(rel)), err)
+			}
+		}
+	}
+}
+
+func (p *place) heldNames() []name {
+	order := make([]name, 0, len(p.rec.Held))
+	for rel := range p.rec.Held {
+		order = append(order, rel)
+	}
+	slices.Sort(order)
+	return order
+}
+
+// move exchanges what stands at a name, which has a stamp, with what its slot has. Directories that were not there
+// before the first command and become empty are removed.
+func (p *place) move(rel name, h *held, was stamp) error {
+	slot := side{p.store.slots, h.Slot}
+	_, err := slot.dir.Lstat(slot.name)
+	empty := missing(err)
+	err = inDir(p.path(rel), func(file side) error {
+		info, err := file.dir.Lstat(file.name)
+		switch {
+		case err != nil && !missing(err):
+			return err
+		case err == nil && info.IsDir():
+			if empty {
+				return nil
+			}
+			if err := file.dir.Remove(file.name); err != nil { // of a command, and empty
+				return err
+			}
+			return put(slot, file)
+		case err != nil && empty:
+			return nil
+		case err != nil:
+			return put(slot, file)
+		case empty:
+			if !was.sameFile(stampOf(info)) {
+				return errWritten
+			}
+			return take(file, slot)
+		}
+		return swap(file, slot, was)
+	})
+	if err == nil && empty {
+		p.prune(rel, h)
+	}
+	return err
+}
+
+// makeDirs makes the directories of a name for what its slot has. With marked, only protected ones are made: a person
+// has removed the others.
+func (p *place) makeDirs(rel name, h *held, marked bool) error {
+	if _, err := p.store.slots.Lstat(h.Slot); err != nil {
+		return nil // there is nothing to put there
+	}
+	return inDir(filepath.Join(p.dir, filepath.Base(p.dir)), func(root side) error {
+		return makeDirs(root.dir, filepath.Dir(string(rel)), func(dir string) bool { return !marked || isMarked(dir) })
+	})
+}
+
+// prune removes the directories of a name that are empty: those of a new file that were not there before the first
+// command, or those of a removed one that the command has removed.
+func (p *place) prune(rel name, h *held) {
+	for dir := filepath.Dir(string(rel)); dir != "."; dir = filepath.Dir(dir) {
+		if h.Now == absent && (h.Gone == "" || len(dir) < len(h.Gone)) ||
+			h.Now != absent && (p.rec.Dirs[name(dir)] || !isMarked(dir)) {
+			return
+		}
+		if err := inDir(filepath.Join(p.dir, dir), func(d side) error { return d.dir.Remove(d.name) }); err != nil {
+			return
+		}
+	}
+}
+
+// goneOf returns the outermost directory of a name in whose place there is none, but nothing or a link; or "".
+func (p *place) goneOf(rel name) string {
+	above := filepath.Dir(string(rel))
+	if above == "." {
+		return ""
+	}
+	for dir := range prefixes(above) {
+		if info, err := os.Lstat(filepath.Join(p.dir, dir)); err != nil || !info.IsDir() {
+			return dir
+		}
+	}
+	return ""
 }
