@@ -79,6 +79,9 @@ func (j *Journal) Begin(c Change, before []byte, after ...[]byte) (*Entry, error
 	if j.cfg.Dir == "" {
 		return &Entry{}, nil
 	}
+	if !filepath.IsAbs(c.Path) {
+		return nil, fmt.Errorf("a change of %q cannot be journalled: the path must be absolute", c.Path)
+	}
 	p := PathChange{Path: filepath.Clean(c.Path), Before: Node{Mode: c.BeforeMode}, known: true,
 		Content: func() ([]byte, error) { return before, nil }}
 	switch {
