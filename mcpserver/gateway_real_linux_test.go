@@ -58,8 +58,11 @@ func TestRealServers(t *testing.T) {
 	}, 1)
 	entries, allow := map[string]any{}, []string{}
 	for _, s := range servers {
-		entries[s.name] = map[string]any{"command": realServer(t, s.name), "args": []string{root},
-			"env": map[string]string{"SERVERS_OF": root}}
+		entry := map[string]any{"command": realServer(t, s.name), "env": map[string]string{"SERVERS_OF": root}}
+		if s.name == "filesystem" {
+			entry["args"] = []string{root}
+		}
+		entries[s.name] = entry
 		allow = append(allow, "mcp__"+s.name)
 	}
 	h := servedBy(t, entries, func(c *Config) { c.Roots, c.Allow = []string{root}, allow })
