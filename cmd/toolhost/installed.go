@@ -15,8 +15,9 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// entryLimit is how long an entry may take to answer after it was written.
-const entryLimit = 5 * time.Second
+// entryLimit is how long an entry may take to answer after it was written: what clients give a server to start.
+// The first start of a remote one copies the binary to its host.
+const entryLimit = 30 * time.Second
 
 // confirmEntry starts the server of an entry as the client will start it, or calls the one that listens, and has it
 // list its tools.
