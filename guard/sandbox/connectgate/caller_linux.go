@@ -14,30 +14,30 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
-// A Caller is a process that has called connect(2). It is noted while the call waits: later it may run another program,
-// or have passed its socket on.
+// A Caller is a process that has called connect(2). It is recorded while the call waits: later the process may run
+// another program, or may have passed its socket on.
 type Caller struct {
 	pid     int
 	started uint64
-	name    string // as the kernel calls it
-	Mark    string // of its command, see package proc
+	name    string // as the kernel reports it
+	Mark    string // the command that the process belongs to, see package proc
 	Program Program
 }
 
-// maxCallers is how many sockets have their caller noted, at least: those that connected last.
+// maxCallers is for how many sockets the caller is remembered, at least. The sockets that connected last are kept.
 const maxCallers = 4096
 
-// note notes who connects a socket, and reports whether the caller has waited all the while: what was read of another
-// process is not noted.
+// note records who connects a socket. It reports false if the caller did not wait to the end: then the number may
+// belong to another process, and nothing is recorded.
 func (k *Connector) note(c *kernel.Call, fd int) bool {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
-		return true // which no connection survives
+		return true // the socket is gone, so no connection comes of it
 	}
 	pid, _ := strconv.Atoi(c.Status()["Tgid"]) // 0 is no process
 	who := named(pid)
 	who.Program = programOf(c.Thread)
-	who.Mark, _ = proc.MarkOf(c.Thread) // "" is no command's
+	who.Mark, _ = proc.MarkOf(c.Thread) // "" is a process of no command
 	if !c.Waits() {
 		return false
 	}
@@ -50,7 +50,7 @@ func (k *Connector) note(c *kernel.Call, fd int) bool {
 	return true
 }
 
-// programOf returns what a thread runs.
+// programOf returns the program that a thread runs.
 func programOf(thread int) (p Program) {
 	dir := "/proc/" + strconv.Itoa(thread)
 	path, err := os.Readlink(dir + "/exe")
@@ -62,20 +62,20 @@ func programOf(thread int) (p Program) {
 	if err == nil && errOurs == nil && os.SameFile(its, ours) {
 		p.Path = path
 	}
-	line, _ := os.ReadFile(dir + "/cmdline") // without them it has no arguments
+	line, _ := os.ReadFile(dir + "/cmdline") // if this fails, the program is recorded without arguments
 	for arg := range bytes.SplitSeq(bytes.TrimRight(line[:min(len(line), maxCallerArgs)], "\x00"), []byte{0}) {
 		p.Args = append(p.Args, string(arg))
 	}
 	return p
 }
 
-// maxCallerArgs is how much of the arguments of a program is noted, in bytes. The name of a script is among the first.
+// maxCallerArgs is how much of a program's arguments is recorded, in bytes. The name of a script is among the first.
 const maxCallerArgs = 4096
 
-// CallerOf returns what is known of a process, but for its program.
+// CallerOf returns what is known of a process, except its program.
 func CallerOf(pid int) Caller {
 	who := named(pid)
-	who.Mark, _ = proc.MarkOf(pid) // "" is no command's
+	who.Mark, _ = proc.MarkOf(pid) // "" is a process of no command
 	return who
 }
 
@@ -88,7 +88,7 @@ func named(pid int) Caller {
 	return who
 }
 
-// CallerOf returns who made a command's connection; the zero Caller if that is not known.
+// CallerOf returns the process that made a command's connection, or the zero Caller if it is not known.
 func (k *Connector) CallerOf(from, to netip.AddrPort) Caller {
 	if k == nil {
 		return Caller{}
@@ -109,13 +109,13 @@ func (k *Connector) CallerOf(from, to netip.AddrPort) Caller {
 	return Caller{}
 }
 
-// LeadOutside says whether what is not for the loopback interface of commands goes to a TUN device.
+// LeadOutside sets whether connections to addresses outside the loopback interface go to a TUN device.
 func (k *Connector) LeadOutside(yes bool) { k.outside.Store(yes) }
 
-// Chain returns the programs from that of the caller's command, whose process is own, down to the caller, as
-// [Connection].Chain has them.
+// Chain returns the names of the programs from the command's own process, own, down to the caller, in the form of
+// [Connection].Chain.
 func (who Caller) Chain(own int) (chain []string) {
-	if s, err := proc.StatOf(who.pid); err != nil || s.Started != who.started { // it has ended
+	if s, err := proc.StatOf(who.pid); err != nil || s.Started != who.started { // the process has ended
 		return []string{who.name}
 	}
 	pid := who.pid
@@ -132,7 +132,7 @@ func (who Caller) Chain(own int) (chain []string) {
 		pid = s.Parent
 	}
 	slices.Reverse(chain)
-	// A copy of its parent that has not started a program has its name, too.
+	// A forked process that has not started a program yet has its parent's name.
 	if chain = slices.Compact(chain); pid == own && len(chain) > 1 {
 		chain = chain[1:]
 	}

@@ -26,11 +26,12 @@ type Program struct {
 	Args []string
 }
 
-// A Judge decides whether a connection is made, and says why not; "" if nothing but the lists refuses it. It may
-// take its time: to the program the network is slow. ctx ends with the command. It may be called concurrently.
+// A Judge decides whether a connection may be made. why is the reason for a refusal, or "" if only the lists refuse.
+// The judge may take its time: to the program the network is slow. ctx ends with the command. A judge may be called
+// concurrently.
 type Judge func(ctx context.Context, c Connection) (allowed bool, why string)
 
-// A Gate holds the judge of one command, which Hosts of a sandbox.Spec names. A shell may be started before its call is
+// A Gate holds the judge of one command; Hosts of a sandbox.Spec names it. A shell may be started before its call is
 // known: without a judge every connection is refused.
 type Gate struct {
 	ctx context.Context
@@ -54,7 +55,7 @@ func (g *Gate) Judge(j Judge) {
 	g.judge = j
 }
 
-// Close ends what waits for the judge. All connections are refused from now on.
+// Close ends all waiting for the judge. From now on every connection is refused.
 func (g *Gate) Close() {
 	g.Judge(nil)
 	g.end()
@@ -87,7 +88,7 @@ type Gates struct {
 	all map[*Gate]struct{}
 }
 
-// Add keeps a gate until it is closed.
+// Add keeps a gate until the gate is closed.
 func (s *Gates) Add(g *Gate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +103,8 @@ func (s *Gates) Add(g *Gate) {
 	})
 }
 
-// Only returns the gate with a judge if there is one such gate: a connection of a process that is not found is its
-// command's.
+// Only returns the gate with a judge if there is exactly one. A connection whose process is not found then belongs to
+// its command.
 func (s *Gates) Only() (only *Gate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// maxConnecting is how many connections of a sandbox are made at the same moment.
-	// Connections that wait for the other side are not counted: they hold nothing.
+	// maxConnecting is how many connections of a sandbox are made at the same time. Connections that wait for the
+	// other side do not count, because they hold no resource.
 	maxConnecting = 32
 	// firstWait is how long an attempt waits for the other side.
 	firstWait = 2 * time.Millisecond
@@ -38,30 +38,31 @@ const (
 type Config struct {
 	// Own says that commands have a network namespace of their own.
 	Own bool
-	// Sockets are sockets of the host that commands may connect to, and directories of them.
+	// Sockets are sockets of the host that commands may connect to, or directories of such sockets.
 	Sockets []string
-	// Private are directories in whose place commands have others; they reach Sockets there all the same.
+	// Private are directories of the host that commands see replaced by directories of their own. Commands reach
+	// Sockets in them all the same.
 	Private []string
-	// Hidden are paths in which commands reach no Sockets there.
+	// Hidden are paths below which commands reach none of Sockets.
 	Hidden []string
 }
 
-// A Connector makes the connections of commands: their connect(2) waits until it has done
-// so with a copy of their socket. It connects to a path only if a command listens there,
-// or the policy names it, and it connects to the file that it judged, whatever name that
-// has by then.
+// A Connector makes the connections of commands. Their connect(2) waits until the Connector has connected a copy of
+// their socket. It connects to a path only if a command listens there or the policy names the path. It connects to
+// the file that it judged, even if that file has got another name since.
 type Connector struct {
 	Config
 	allowed []place.Object      // sockets and directories that the policy names
 	host    *kernel.SocketTable // of the host's network namespace
 	places  chan struct{}
-	outside atomic.Bool // what is not for the loopback interface of commands goes to a TUN device
+	outside atomic.Bool // addresses outside the loopback interface go to a TUN device
 
-	mu       sync.Mutex
-	inside   map[*kernel.SocketTable]*kernel.Listener // the listener of commands, by the table of their network namespace
+	mu sync.Mutex
+	// inside is the listener of the commands in a network namespace, by the socket table of that namespace.
+	inside   map[*kernel.SocketTable]*kernel.Listener
 	refused  []proxy.Refusal
 	listened map[uint16]bool // ports of TCP on which commands have listened
-	// callers are those that connected last, by the inodes of their sockets, and older those before them.
+	// callers are the processes that connected last, by the inodes of their sockets; older are those before them.
 	callers, older map[uint32]Caller
 	serving        sync.WaitGroup
 }
@@ -87,16 +88,15 @@ func NewConnector(c Config) (*Connector, error) {
 	for _, path := range c.Sockets {
 		t, err := place.Locate(path)
 		if err != nil {
-			t = place.Object{Path: path} // may come later
+			t = place.Object{Path: path} // the file may be made later
 		}
 		k.allowed = append(k.allowed, t)
 	}
 	return k, nil
 }
 
-// Serve makes the connections of the processes under a filter, whose listener it takes
-// over, until the last one has ended, and has judges answer their other calls. table is of
-// their network namespace.
+// Serve makes the connections of the processes under a filter until the last of them has ended; their other calls are
+// answered by judges. Serve takes over the filter's listener. table is the socket table of their network namespace.
 func (k *Connector) Serve(listener, table int, judges map[int32]kernel.Judge) error {
 	l, err := kernel.NewListener(listener)
 	if err != nil {
@@ -118,7 +118,7 @@ func (k *Connector) Serve(listener, table int, judges map[int32]kernel.Judge) er
 	return nil
 }
 
-// Close ends all serving. No command may be left.
+// Close ends all serving. No command may run any more.
 func (k *Connector) Close() error {
 	if k == nil {
 		return nil
@@ -132,22 +132,21 @@ func (k *Connector) Close() error {
 	return k.host.Close()
 }
 
-// connect is the [kernel.Judge] of connect(2). A connection for which the caller has to
-// wait is tried repeatedly, each time from the beginning, so that neither
-// a thread nor a descriptor is held between the attempts.
+// connect is the [kernel.Judge] of connect(2). A connection for which the caller has to wait is tried again and
+// again, each time from the beginning, so that no thread and no descriptor is held between the attempts.
 func (k *Connector) connect(c *kernel.Call) unix.Errno {
 	begun := time.Now()
 	for wait := time.Duration(0); ; wait = min(max(2*wait, shortestWait), longestWait) {
 		time.Sleep(wait)
 		if wait > 0 && !c.Waits() {
-			return unix.EINTR // which is not delivered
+			return unix.EINTR // the caller is gone, and does not see this
 		}
 		if wait > shortestWait && c.Interrupted() {
 			return kernel.Restart
 		}
 		a := k.attempt(c)
 		if wait > 0 && a.errno == unix.EISCONN {
-			return 0 // since the last attempt, as protocols other than TCP tell it
+			return 0 // connected since the last attempt: protocols other than TCP say so in this way
 		}
 		if !a.waits || a.limit > 0 && time.Since(begun) >= a.limit {
 			return a.errno
@@ -158,11 +157,12 @@ func (k *Connector) connect(c *kernel.Call) unix.Errno {
 // outcome is the result of one attempt to connect.
 type outcome struct {
 	errno unix.Errno
-	waits bool          // the caller waits for something else
-	limit time.Duration // how long, or 0 (SO_SNDTIMEO)
+	waits bool          // the other side has not answered yet
+	limit time.Duration // how long the caller waits, or 0 for no limit (SO_SNDTIMEO)
 }
 
-// attempt judges a call and connects, with no more rights than commands have.
+// attempt judges a call and connects with no more rights than commands have. At most maxConnecting attempts run at
+// once.
 func (k *Connector) attempt(c *kernel.Call) (o outcome) {
 	k.places <- struct{}{}
 	defer func() { <-k.places }()
@@ -172,7 +172,7 @@ func (k *Connector) attempt(c *kernel.Call) (o outcome) {
 	return o
 }
 
-// try is attempt without a limit.
+// try is attempt without the bound on concurrency.
 func (k *Connector) try(c *kernel.Call) outcome {
 	fd, err := c.Descriptor(int(int32(c.Args[0])))
 	if err != nil {
@@ -191,7 +191,7 @@ func (k *Connector) try(c *kernel.Call) outcome {
 	if err != nil {
 		return outcome{errno: k.failure(c, err)}
 	}
-	if !c.Waits() { // what was examined may belong to another process
+	if !c.Waits() { // else the process that was examined may be another one
 		return outcome{errno: unix.EINTR}
 	}
 	switch domain {
@@ -214,12 +214,12 @@ func (k *Connector) try(c *kernel.Call) outcome {
 	return connectTo(fd, address)
 }
 
-// plainNetlink reports whether an address is one that every user may connect a netlink
-// socket to. The kernel would look at our rights, and we own the network namespace.
+// plainNetlink reports whether every user may connect a netlink socket to an address. The kernel would check the
+// rights of this process, which owns the network namespace.
 func plainNetlink(address []byte) bool {
 	const pid, end = 4, unix.SizeofSockaddrNetlink
 	if len(address) < end || family(address) != unix.AF_NETLINK {
-		return true // the kernel refuses it, or disconnects
+		return true // the kernel refuses the address, or disconnects
 	}
 	return !bytes.ContainsFunc(address[pid:end], func(r rune) bool { return r != 0 })
 }
@@ -239,10 +239,10 @@ func (k *Connector) connectUnix(c *kernel.Call, fd int, address []byte) outcome 
 	case err != nil:
 		return outcome{errno: behalf.Errno(err)}
 	case kind != unix.SOCK_STREAM && kind != unix.SOCK_SEQPACKET:
-		return outcome{errno: unix.EPERM} // commands have none: it was handed to them
+		return outcome{errno: unix.EPERM} // commands cannot make such sockets: it was passed to them
 	case len(address) <= pathAt || len(address) > unix.SizeofSockaddrUnix || family(address) != unix.AF_UNIX:
 		return outcome{errno: unix.EINVAL}
-	case address[pathAt] == 0 && !k.Own: // abstract, and the host's programs have the same names
+	case address[pathAt] == 0 && !k.Own: // an abstract name, and the programs of the host have the same names
 		return outcome{errno: unix.ECONNREFUSED}
 	case address[pathAt] == 0:
 		return connectTo(fd, address)
@@ -257,7 +257,7 @@ func (k *Connector) connectUnix(c *kernel.Call, fd int, address []byte) outcome 
 	return connectTo(fd, append(address[:pathAt:pathAt], name...))
 }
 
-// socket opens the file that a command may connect to by path.
+// socket opens the file of a socket that a command may connect to by path.
 func (k *Connector) socket(c *kernel.Call, path string) (int, error) {
 	node, err := behalf.Open(c, path)
 	if errors.Is(err, unix.ENOENT) {
@@ -273,8 +273,8 @@ func (k *Connector) socket(c *kernel.Call, path string) (int, error) {
 	return node, nil
 }
 
-// underPrivate opens a socket of the host that the policy names, and that commands cannot
-// see because they have a directory of their own in the place of its directory.
+// underPrivate opens a socket of the host that the policy names. Commands cannot see it, because they have a
+// directory of their own in the place of the socket's directory.
 func (k *Connector) underPrivate(path string) (int, error) {
 	if !filepath.IsAbs(path) {
 		return -1, unix.ENOENT
@@ -297,8 +297,8 @@ func (k *Connector) underPrivate(path string) (int, error) {
 	return node, nil
 }
 
-// connectTo connects without waiting for the other side. A blocking socket is made non-blocking
-// meanwhile; the caller's socket has the same flag.
+// connectTo connects without waiting for the other side. It makes a blocking socket non-blocking for that time; the
+// caller's descriptor shares this flag.
 func connectTo(fd int, address []byte) outcome {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err != nil {
@@ -312,7 +312,7 @@ func connectTo(fd int, address []byte) outcome {
 	}
 	a := outcome{errno: connectRaw(fd, address)}
 	if a.errno == unix.EINPROGRESS {
-		a.errno = connectRaw(fd, address) // on the loopback interface the answer has come by now
+		a.errno = connectRaw(fd, address) // on the loopback interface the answer is there by now
 	}
 	if a.errno == unix.EALREADY && answered(fd) {
 		a.errno = connectRaw(fd, address)
@@ -320,7 +320,7 @@ func connectTo(fd int, address []byte) outcome {
 	unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
 	switch a.errno {
 	case unix.EALREADY:
-		a.errno, a.waits = unix.EINPROGRESS, true // what a wait that was too long ends with
+		a.errno, a.waits = unix.EINPROGRESS, true // the error of a wait that took too long
 	case unix.EINPROGRESS, unix.EAGAIN:
 		a.waits = true
 	}
@@ -332,7 +332,7 @@ func connectTo(fd int, address []byte) outcome {
 	return a
 }
 
-// answered waits a moment for the other side, and reports whether it has answered: most allowed hosts do.
+// answered waits firstWait for the other side, and reports whether it has answered. Most allowed hosts do.
 func answered(fd int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(firstWait.Milliseconds()))
 	return n > 0 && err == nil

@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
 )
 
-// judge reports 0 if commands may connect to a file: a command listens on it, or the
-// policy names it. As long as the descriptor is open no other file gets its number.
+// judge returns 0 if commands may connect to a file: a command listens on it, or the policy names it. While the
+// descriptor node is open, no other file gets the same inode number.
 func (k *Connector) judge(c *kernel.Call, node int) unix.Errno {
 	var st unix.Stat_t
 	if err := unix.Fstat(node, &st); err != nil {
@@ -26,7 +26,7 @@ func (k *Connector) judge(c *kernel.Call, node int) unix.Errno {
 	}
 	link := "/proc/self/fd/" + strconv.Itoa(node)
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		if errors.Is(unix.Access(link, unix.W_OK), unix.EACCES) { // this the kernel says first
+		if errors.Is(unix.Access(link, unix.W_OK), unix.EACCES) { // the kernel checks this first
 			return unix.EACCES
 		}
 		return unix.ECONNREFUSED
@@ -51,18 +51,18 @@ func (k *Connector) judge(c *kernel.Call, node int) unix.Errno {
 	switch {
 	case err != nil:
 		return unix.EACCES
-	case found && !ofHost: // which has half of the inode number, and on btrfs numbers repeat
+	case found && !ofHost: // the table has only half of the inode number, and on btrfs numbers repeat
 		return 0
 	case ofHost:
 		k.Refuse(path, "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets")
 		return unix.EACCES
 	}
-	return unix.ECONNREFUSED // as of a file that a program has left, which this may be
+	return unix.ECONNREFUSED // the error for a file whose program has ended, as this one's may have
 }
 
 // listensInside reports whether a command listens on file.
 func (k *Connector) listensInside(file kernel.SocketFile) bool {
-	if !k.Own { // the tables are the host's
+	if !k.Own { // the socket tables are the host's
 		return false
 	}
 	k.mu.Lock()
@@ -76,9 +76,9 @@ func (k *Connector) listensInside(file kernel.SocketFile) bool {
 	return false
 }
 
-// names reports whether the policy names a socket, which has this path in the sandbox. A
-// command can give a file in a writable directory another's name: there the socket has
-// to be the one that had the name when the sandbox was started.
+// names reports whether the policy names a socket, whose path in the sandbox is path. A command can give a file in a
+// writable directory the name of another file: such a socket must be the file that had this name when the sandbox was
+// started.
 func (k *Connector) names(path string, id place.Inode, node int) bool {
 	for _, a := range k.allowed {
 		if !place.Within(path, a.Path) {
@@ -90,15 +90,15 @@ func (k *Connector) names(path string, id place.Inode, node int) bool {
 		if !a.Dir && !place.OnReadOnly(node) {
 			continue
 		}
-		if t, err := place.Identify(path); err == nil && t.Inode == id { // else the name is another file's on the host
+		if t, err := place.Identify(path); err == nil && t.Inode == id { // else on the host the name belongs to another file
 			return true
 		}
 	}
 	return false
 }
 
-// deviceOf returns the device of the file system of a file, in the form of
-// [kernel.SocketFile]. On btrfs, and sometimes on overlayfs, stat(2) tells another.
+// deviceOf returns the device of the file system that a file is on, in the form of [kernel.SocketFile]. On btrfs, and
+// sometimes on overlayfs, stat(2) returns another number.
 func deviceOf(c *kernel.Call, node int) (uint32, bool) {
 	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(node))
 	if err != nil {
@@ -123,20 +123,20 @@ func deviceOf(c *kernel.Call, node int) (uint32, bool) {
 	return 0, false
 }
 
-// unreadable says why a program that only its owner may read, and that is another user's, gets no connection.
+// unreadable says why no connection is made for a program of another user that only this user may read.
 const unreadable = "no connection is made for it, because its memory cannot be read; make the program readable"
 
-// failure is the error of the caller when something of it could not be read.
+// failure returns the error that the caller gets when its memory or files could not be read.
 func (k *Connector) failure(c *kernel.Call, err error) unix.Errno {
 	errno := behalf.Errno(err)
-	if errno == unix.EPERM { // of the kernel, which connect(2) has no such reason for
+	if errno == unix.EPERM { // the kernel denied us access; connect(2) itself has no such error
 		k.Refuse(c.Status()["Name"], unreadable)
 		return unix.EACCES
 	}
 	return errno
 }
 
-// Refuse notes a refusal.
+// Refuse records a refusal.
 func (k *Connector) Refuse(socket, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

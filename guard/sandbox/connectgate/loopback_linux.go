@@ -9,7 +9,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/netstack"
 )
 
-// redirected returns the address to connect a socket to in the place of one of the loopback interface; nil: that one.
+// redirected returns the address to connect a socket to instead of an address of the loopback interface, or nil to
+// connect to the address itself.
 func (k *Connector) redirected(fd int, address []byte) []byte {
 	to := loopbackOf(address)
 	if !to.IsValid() || !k.outside.Load() || !plainTCP(fd) || !k.leadsOutside(to.Port()) {
@@ -31,8 +32,8 @@ func (k *Connector) redirected(fd int, address []byte) []byte {
 	return list
 }
 
-// loopbackOf returns the address that a struct sockaddr names if it leads to the loopback interface, as the unspecified
-// one does.
+// loopbackOf returns the address in a struct sockaddr if it leads to the loopback interface; the unspecified address
+// leads there too.
 func loopbackOf(address []byte) (to netip.AddrPort) {
 	var a netip.Addr
 	switch f := family(address); {
@@ -49,8 +50,8 @@ func loopbackOf(address []byte) (to netip.AddrPort) {
 	return netip.AddrPortFrom(a, binary.BigEndian.Uint16(address[2:]))
 }
 
-// plainTCP reports whether a socket is of TCP and has no address of its own, with which it would reach the loopback
-// interface alone.
+// plainTCP reports whether a socket is a TCP socket without an address of its own. A socket with an address reaches
+// the loopback interface only.
 func plainTCP(fd int) bool {
 	if protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil ||
 		protocol != unix.IPPROTO_TCP {
@@ -66,7 +67,8 @@ func plainTCP(fd int) bool {
 	return false
 }
 
-// leadsOutside reports whether a port of the loopback interface is not of the sandbox.
+// leadsOutside reports whether no command listens on a port of the loopback interface, so that a connection to it
+// goes to the host.
 func (k *Connector) leadsOutside(port uint16) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,23 +13,23 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
-// Why a program was refused, or killed, that was to be compared once more.
+// Why a program was refused or killed that had to be compared again.
 const (
 	whyTraced  = "another program traces the process, so that what it starts cannot be compared with what was judged; run it without strace or gdb"
 	whyUnseen  = "the process cannot be traced, so that what it starts cannot be compared with what was judged"
 	whyChanged = "the program or its arguments were changed while they were judged; the process was killed"
 )
 
-// tracingStop is the state in /proc of a process that its tracer has stopped.
+// tracingStop is the state in /proc of a process that is stopped by its tracer.
 const tracingStop = "t"
 
-// tracers are threads that have no children but what they trace: a wait for any of those
-// disturbs no other call.
+// tracers are threads whose only children are the processes they trace, so that they can wait for any child without
+// taking the result of another wait.
 var tracers = make(chan kernel.Thread, 4)
 
-// confirm starts the program, stops it before its first instruction, and kills it if it
-// is not the one that was judged. It calls Failed before the process ends, so that
-// the command cannot end first. A process that cannot be stopped is refused if v.Confirm.
+// confirm starts the program, stops it before its first instruction, and kills it if it is not the one that was
+// judged. It calls Failed before the process ends, so that the command cannot end first. If v.Confirm is set, a
+// process that cannot be stopped is refused.
 func (l *look) confirm(v Verdict) {
 	failed := func(why string) {
 		if v.Failed != nil {
@@ -50,16 +50,16 @@ func (l *look) confirm(v Verdict) {
 	}
 }
 
-// trace is confirm on a thread of its own. The kernel reports a stop after the program was
-// started, or the stop that PTRACE_INTERRUPT requests if it was not.
+// trace does the work of confirm on a thread of its own. The kernel reports a stop after the program was started or,
+// if it was not started, the stop that PTRACE_INTERRUPT requests.
 func (l *look) trace(strict bool, failed func(why string)) {
 	thread := l.call.Thread
-	process, _ := strconv.Atoi(l.call.Status()["Tgid"]) // whose number a thread has once it has started a program
+	process, _ := strconv.Atoi(l.call.Status()["Tgid"]) // a thread gets the number of its process when it starts a program
 	if err := ptrace(unix.PTRACE_SEIZE, thread, unix.PTRACE_O_TRACEEXEC|unix.PTRACE_O_EXITKILL); err != nil {
 		switch tracer := l.call.Status()["TracerPid"]; {
 		case !strict:
 			l.call.Continue()
-		case !l.call.Waits(): // it was killed, perhaps because the command has ended
+		case !l.call.Waits(): // the process was killed, perhaps because the command has ended
 		case tracer != "0" && tracer != "":
 			failed(whyTraced)
 		default:
@@ -67,7 +67,7 @@ func (l *look) trace(strict bool, failed func(why string)) {
 		}
 		return
 	}
-	l.call.Continue() // whether it waits still or not, it is let go below
+	l.call.Continue() // it has not to wait any longer: it is stopped below
 	ptrace(unix.PTRACE_INTERRUPT, thread, 0)
 	killed := false
 	for {
@@ -78,17 +78,17 @@ func (l *look) trace(strict bool, failed func(why string)) {
 			continue
 		case err != nil:
 			return
-		case pid != thread && pid != process: // of an earlier call, and nothing waits for it
+		case pid != thread && pid != process: // a child of an earlier call, which nothing waits for
 			ptrace(unix.PTRACE_DETACH, pid, 0)
 			continue
 		case !ws.Stopped():
-			return // it has ended
+			return // the process has ended
 		case killed:
-			continue // it is ending
+			continue // the process is ending
 		}
 		event := int(ws) >> 16
 		if event == unix.PTRACE_EVENT_EXEC && !l.same(pid) {
-			// A process that was killed meanwhile has no program to compare, and does not stop again.
+			// A process that was killed in the meantime has no program to compare, and does not stop again.
 			if s, err := proc.StatOf(pid); err == nil && s.State == tracingStop {
 				failed(whyChanged)
 			}
@@ -97,17 +97,17 @@ func (l *look) trace(strict bool, failed func(why string)) {
 			continue
 		}
 		signal := uintptr(0)
-		if event == 0 { // it was about to get one
+		if event == 0 { // the stop was for a signal, which is delivered now
 			signal = uintptr(ws.StopSignal())
 		}
 		if ptrace(unix.PTRACE_DETACH, pid, signal) == nil {
 			return
 		}
-		// It is being killed: until it was waited for, its parent does not learn of its end.
+		// The process is being killed. Its parent learns of the end only after this thread has waited for it.
 	}
 }
 
-// same reports whether a process runs what was judged.
+// same reports whether a process runs the program that was judged.
 func (l *look) same(pid int) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
 	if id, err := proc.ImageOf(pid); err != nil || id != l.image {
@@ -134,8 +134,8 @@ func (l *look) same(pid int) bool {
 	return text == want+"\x00"
 }
 
-// shared reports whether others that run could change the arguments of a thread: further threads of its process, or of
-// the process that it shares its memory with. That is the parent, which waits for it after vfork.
+// shared reports whether other running threads could change the arguments of a thread: threads of the same process,
+// or of the process that it shares its memory with. That is the parent of a vfork, which waits for its child.
 func shared(thread int) bool {
 	s, err := proc.StatOf(thread)
 	if err != nil || s.Threads > 1 {

@@ -11,11 +11,11 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
-// withdrawAfter is how often it is looked whether a process still waits for a judge that takes its time.
+// withdrawAfter is how often the gate checks that a process still waits while its judge takes time.
 const withdrawAfter = 100 * time.Millisecond
 
-// begin lets the command's own program start, which is the first that is started under a gate. It reports false if
-// there was one already.
+// begin lets the command's own program start. It is the first one that is started under a gate; for later ones begin
+// reports false.
 func (g *Gate) begin(c *kernel.Call) bool {
 	g.mu.Lock()
 	begun := g.shell != 0
@@ -28,7 +28,7 @@ func (g *Gate) begin(c *kernel.Call) bool {
 	return true
 }
 
-// root notes the number of the command's process, and of its parent.
+// root records the process numbers of the command's shell and of its parent.
 func (g *Gate) root(shell int) {
 	s, err := proc.StatOf(shell)
 	g.mu.Lock()
@@ -38,14 +38,15 @@ func (g *Gate) root(shell int) {
 	}
 }
 
-// roots returns what root noted.
+// roots returns the numbers that root recorded.
 func (g *Gate) roots() (shell, parent int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.shell, g.parent
 }
 
-// answer answers a call of one command's programs, whose root directory is known if root is not nil.
+// answer answers a call of a program of one command. root is the root directory of the command, or nil if it is not
+// known.
 func (g *Gate) answer(c *kernel.Call, root *behalf.Root) unix.Errno {
 	g.mu.Lock()
 	judge := g.judge
@@ -55,7 +56,7 @@ func (g *Gate) answer(c *kernel.Call, root *behalf.Root) unix.Errno {
 	switch {
 	case c.Number == unix.SYS_SECCOMP:
 		l.nested(judge)
-		return unix.EBUSY // as the kernel says
+		return unix.EBUSY // the error of the kernel
 	case judge == nil:
 		return unix.EACCES
 	}
@@ -63,7 +64,7 @@ func (g *Gate) answer(c *kernel.Call, root *behalf.Root) unix.Errno {
 	switch err := l.look().(type) {
 	case nil:
 	case unix.Errno:
-		if err != unix.EMFILE && err != unix.ENFILE && err != unix.ENOMEM { // those are ours
+		if err != unix.EMFILE && err != unix.ENFILE && err != unix.ENOMEM { // these are shortages of the host
 			return err
 		}
 		l.exec.Unreadable = err
@@ -75,7 +76,7 @@ func (g *Gate) answer(c *kernel.Call, root *behalf.Root) unix.Errno {
 		}
 		refused = true
 	}
-	if !c.Waits() { // what was examined may belong to another process
+	if !c.Waits() { // else the process that was examined may be another one
 		return unix.EINTR
 	}
 	ctx, stop := g.while(c)
@@ -92,7 +93,7 @@ func (g *Gate) answer(c *kernel.Call, root *behalf.Root) unix.Errno {
 	return 0
 }
 
-// nested tells the judge of a program that wants a listener of its own. A thread can have one.
+// nested tells the judge of a program that wants a seccomp listener of its own. The kernel allows one for a thread.
 func (l *look) nested(judge Judge) {
 	s, err := proc.StatOf(l.call.Thread)
 	if err != nil || judge == nil || !l.call.Waits() {

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// maxScripts is how many interpreters in a row the kernel loads, each named by the file before it.
+	// maxScripts is how many interpreters in a row the kernel loads, each named by the first line of the file before
+	// it.
 	maxScripts = 5
 	// atEmptyPath and atNofollow are flags of execveat.
 	atEmptyPath = unix.AT_EMPTY_PATH
@@ -36,16 +37,16 @@ var (
 	errLoaderOperand     = errors.New("the dynamic loader is given a program without a directory; write its whole path")
 )
 
-// look is the look at one attempt to start a program.
+// A look examines one attempt to start a program.
 type look struct {
 	exec  Exec
 	call  *kernel.Call
 	gate  *Gate
 	root  *behalf.Root // or nil
-	base  string       // what a relative path begins at, see openOf
-	named string       // the path as the kernel hands it on to an interpreter
-	argv  []string     // what the program will get
-	image place.Inode  // the file that the kernel will run
+	base  string       // the directory of a relative path, see openOf
+	named string       // the path as the kernel passes it to an interpreter
+	argv  []string     // the arguments that the program gets
+	image place.Inode  // the file that the kernel runs
 }
 
 func (l *look) close() {
@@ -56,8 +57,8 @@ func (l *look) close() {
 	}
 }
 
-// look finds out what will be started. An error is what the kernel would say, if it is an errno; else it is why nothing
-// can be said.
+// look finds out which program will be started. If the error is an errno, the kernel would return it too; another
+// error says why the attempt cannot be examined.
 func (l *look) look() error {
 	c := l.call
 	args := c.Args[:]
@@ -112,12 +113,12 @@ func memoryError(err error) error {
 	return &behalf.UnseenError{Err: err}
 }
 
-// proc names something of the caller's in /proc.
+// proc returns the path of a file in the /proc directory of the caller.
 func (l *look) proc(name string) string {
 	return "/proc/" + strconv.Itoa(l.call.Thread) + "/" + name
 }
 
-// open opens the named file, by O_PATH.
+// open opens the named file with O_PATH.
 func (l *look) open(path string, flags uint64) (int, error) {
 	if path == "" && flags&atEmptyPath != 0 && l.base != "cwd" {
 		node, err := unix.Open(l.proc(l.base), unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -138,7 +139,7 @@ func (l *look) open(path string, flags uint64) (int, error) {
 	return node, err
 }
 
-// readArgs reads the arguments, within limits.
+// readArgs reads the arguments, up to maxArgs and maxWords.
 func (l *look) readArgs(address uint64) error {
 	size := uint64(8)
 	if kernel.Is32Bit(l.call.Arch, uint32(l.call.Number)) {
@@ -177,7 +178,7 @@ func (l *look) readArgs(address uint64) error {
 	return nil
 }
 
-// pointers reads pointers that all lie in the page of the first.
+// pointers reads pointers that all lie in the same page.
 func (l *look) pointers(address, size uint64) ([]uint64, error) {
 	const some, page = 16, 4096
 	n := max(min(some, (page-address%page)/size), 1)
@@ -196,11 +197,11 @@ func (l *look) pointers(address, size uint64) ([]uint64, error) {
 	return list, nil
 }
 
-// follow adds a file, and those that it leads to.
+// follow adds a file, and the files that it leads to: interpreters and what a loader loads.
 func (l *look) follow(node int) error {
 	l.argv = l.exec.Args
 	if len(l.argv) == 0 {
-		l.argv = []string{""} // as the kernel makes of none
+		l.argv = []string{""} // the kernel replaces an empty list by this
 	}
 	name := l.named
 	for depth := 0; ; depth++ {
@@ -227,8 +228,8 @@ func (l *look) follow(node int) error {
 	}
 }
 
-// add adds a file, which it closes, and returns its beginning. A file without any of the permissions in mode is no
-// program.
+// add adds a file and closes its descriptor. It returns the beginning of the file. A file without any of the
+// permissions in mode is no program.
 func (l *look) add(node int, mode uint32) (head []byte, err error) {
 	defer unix.Close(node)
 	f, st, err := describe(node)
@@ -261,7 +262,7 @@ func (l *look) add(node int, mode uint32) (head []byte, err error) {
 	return head[:n], nil
 }
 
-// describe describes a file that was opened by O_PATH.
+// describe describes a file that was opened with O_PATH.
 func describe(node int) (f File, st unix.Stat_t, err error) {
 	if err := unix.Fstat(node, &st); err != nil {
 		return f, st, err
@@ -280,7 +281,7 @@ func describe(node int) (f File, st unix.Stat_t, err error) {
 	return f, st, nil
 }
 
-// openNode opens a file for reading that was opened by O_PATH.
+// openNode opens for reading a file that was opened with O_PATH.
 func openNode(node int) (*os.File, error) {
 	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(node),
 		unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
@@ -310,7 +311,7 @@ func (l *look) openNamed(name string) (f File, err error) {
 	return f, err
 }
 
-// followLoader adds what a dynamic loader would load, with the file that was added last.
+// followLoader adds the file that a dynamic loader would load, if the file that was added last is one.
 func (l *look) followLoader(head []byte) error {
 	image, argv := l.image, l.argv
 	defer func() { l.image = image }()
@@ -328,10 +329,10 @@ func (l *look) followLoader(head []byte) error {
 		}
 		node, err := l.root.Open(l.call, "cwd", program, false)
 		if err != nil {
-			return nil // as the loader will find
+			return nil // the loader will fail in the same way
 		}
 		if head, err = l.add(node, 0o777); err == unix.EACCES || err == errNotExecutable {
-			return nil // which the loader finds, too
+			return nil // the loader will fail in the same way
 		} else if err != nil {
 			return err
 		}
@@ -352,7 +353,7 @@ func (l *look) asker() (a Asker) {
 		if first {
 			a.Started = s.Started
 		}
-		if pid == parent { // which adopts orphans
+		if pid == parent { // the parent adopts orphans
 			break
 		}
 		a.Chain = append(a.Chain, s.Name)
@@ -362,7 +363,7 @@ func (l *look) asker() (a Asker) {
 		pid = s.Parent
 	}
 	slices.Reverse(a.Chain)
-	// A copy of its parent that has not started a program has its name, too.
+	// A forked process that has not started a program yet has its parent's name.
 	a.Chain = slices.Compact(a.Chain)
 	if len(a.Chain) > 0 && pid == shell {
 		a.Chain = a.Chain[1:]

@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proc"
 )
 
-// Calls returns what answers the calls of the processes under a filter that start programs, or install a listener.
+// Calls returns the judges of the system calls that start a program or install a listener, by number.
 func Calls(judge kernel.Judge) map[int32]kernel.Judge {
 	judges := map[int32]kernel.Judge{unix.SYS_SECCOMP: judge}
 	for _, nr := range kernel.AllExecs() {
@@ -22,8 +22,8 @@ func Calls(judge kernel.Judge) map[int32]kernel.Judge {
 	return judges
 }
 
-// Serve judges the programs of the processes under a filter, whose listener it takes over, until the last one has
-// ended. The first program is the command itself, see [Gate].
+// Serve judges the programs of the processes under a filter until the last of them has ended. It takes over the
+// filter's listener. The first program is the command itself, see [Gate].
 func (g *Gate) Serve(listener int) error {
 	l, err := kernel.NewListener(listener)
 	if err != nil {
@@ -33,8 +33,8 @@ func (g *Gate) Serve(listener int) error {
 	return nil
 }
 
-// Only returns the [kernel.Judge] of a listener under which there is one command. The processes of a confined one have
-// all the same root directory.
+// Only returns the [kernel.Judge] of a filter that holds one command alone. All processes of a confined command have
+// the same root directory.
 func (g *Gate) Only(confined bool) kernel.Judge {
 	var root *behalf.Root
 	if confined {
@@ -58,13 +58,13 @@ type Marks struct {
 	known map[string]*mark // by the namespace as /proc names it
 }
 
-// mark is the namespace of a command.
+// A mark is the UTS namespace of a command.
 type mark struct {
-	ns    int           // keeps its number from being used again
+	ns    int           // a descriptor: while it is open, the namespace's number is not used again
 	shell int           // the command's process
-	known sync.Once     // closes bound
+	known sync.Once     // makes sure that bound is closed once
 	bound chan struct{} // closed when gate is set
-	gate  *Gate         // nil: nothing is judged
+	gate  *Gate         // nil if nothing is judged
 }
 
 // bind sets the gate, if it is not known yet.
@@ -77,7 +77,7 @@ func (m *mark) bind(g *Gate) {
 	})
 }
 
-// NewMarks returns the table for commands that a process starts.
+// NewMarks returns the table for the commands that a process, spawner, starts.
 func NewMarks(spawner int) (*Marks, error) {
 	ms := &Marks{known: make(map[string]*mark)}
 	var err error
@@ -87,7 +87,7 @@ func NewMarks(spawner int) (*Marks, error) {
 	return ms, nil
 }
 
-// Answer is the [kernel.Judge] of the programs of all commands.
+// Answer is the [kernel.Judge] for the programs of all commands.
 func (ms *Marks) Answer(c *kernel.Call) unix.Errno {
 	name, err := proc.MarkOf(c.Thread)
 	if err != nil {
@@ -111,8 +111,8 @@ func (ms *Marks) Answer(c *kernel.Call) unix.Errno {
 	return m.gate.answer(c, &ms.root)
 }
 
-// find returns the mark of a namespace. The first program in one that is not known is the command's own, which the
-// spawner starts: the host learns of the command when that has been done.
+// find returns the mark of a namespace. The first program in an unknown namespace is the command's own, which the
+// spawner starts; the host learns of the command only afterwards.
 func (ms *Marks) find(c *kernel.Call, name string) (m *mark, first bool, err error) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -130,7 +130,7 @@ func (ms *Marks) find(c *kernel.Call, name string) (m *mark, first bool, err err
 	return m, true, nil
 }
 
-// Bind notes whose namespace one is, which may be done again.
+// Bind records which gate a namespace has. It may be called again for the same namespace.
 func (ms *Marks) Bind(number uint64, g *Gate) {
 	if ms == nil {
 		return
@@ -142,7 +142,7 @@ func (ms *Marks) Bind(number uint64, g *Gate) {
 	}
 }
 
-// Drop forgets a namespace that has no processes.
+// Drop forgets a namespace that has no processes any more.
 func (ms *Marks) Drop(number uint64) {
 	if ms == nil {
 		return

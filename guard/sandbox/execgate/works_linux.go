@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
-// Works reports why the programs that commands start cannot be judged on this machine, by trying; nil if they can.
-// contained says that commands are in a user namespace of their own, where they can be examined.
+// Works returns nil if the programs that commands start can be judged on this machine, or says why not. It tries.
+// contained says that commands have a user namespace of their own, in which they can be examined.
 func Works(contained bool) error {
 	err := try()
 	if err == nil && !contained && os.Geteuid() != 0 {
@@ -42,7 +42,7 @@ var try = sync.OnceValue(func() error {
 	began, tried := make(chan error), make(chan error)
 	listener := -1
 	go func() {
-		runtime.LockOSThread() // for ever: the thread keeps the filter, and ends
+		runtime.LockOSThread() // never unlocked: the filter stays on the thread, which ends with its goroutine
 		var err error
 		listener, err = Listen()
 		if began <- err; err != nil {
@@ -78,9 +78,9 @@ var try = sync.OnceValue(func() error {
 	return <-seen
 })
 
-// Listen has all programs judged that the calling thread, which must be locked, starts from now on, and takes from
-// it the means to gain privileges. The descriptor is for [Gate.Serve] in another process: the one that starts
-// programs must not be the one that answers for them.
+// Listen puts the calling thread, which must be locked, under a filter: every program that it starts from now on is
+// judged, and it cannot gain privileges any more. Another process gives the descriptor to [Gate.Serve], because a
+// process must not answer for its own thread.
 func Listen() (listener int, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, fmt.Errorf("refusing new privileges: %w", err)

@@ -11,14 +11,14 @@ import "golang.org/x/sys/unix"
 // through fork, exec, setsid and namespaces. Only CAP_SYS_RESOURCE of the machine's own user namespace can raise it.
 func MarkCommand() { Lower(unix.RLIMIT_LOCKS, func(most uint64) uint64 { return most / 2 }) }
 
-// InCommand reports whether this process descends from one that was marked. It does not see what a command has had
-// started by another service of the machine, and not a process that a command of root has unmarked.
+// InCommand reports whether this process descends from one that was marked. It does not recognize a process that
+// another service of the machine started for a command, or a process that root has unmarked.
 func InCommand() bool {
 	var now unix.Rlimit
 	return unix.Getrlimit(unix.RLIMIT_LOCKS, &now) == nil && now.Max != unix.RLIM_INFINITY
 }
 
-// Lower lowers a hard limit, which cannot be raised again.
+// Lower lowers a hard limit. It cannot be raised again.
 func Lower(resource int, to func(most uint64) uint64) {
 	var now unix.Rlimit
 	if unix.Getrlimit(resource, &now) != nil {

@@ -5,11 +5,11 @@
 // Its Go API is not stable.
 package ownprocess
 
-// MarkCommand does nothing: this system has no limit that nothing else uses.
+// MarkCommand does nothing: this system has no unused limit that could serve as the mark.
 func MarkCommand() {}
 
-// InCommand reports whether this process descends from one that was marked: here it is not known.
+// InCommand returns false: this system cannot tell.
 func InCommand() bool { return false }
 
-// TrimWhenIdle does nothing: this system does not tell a process which of its pages are its own.
+// TrimWhenIdle does nothing: this system does not tell a process which of its pages it shares with its file.
 func TrimWhenIdle() {}

@@ -21,10 +21,10 @@ const (
 // trimming reports whether a timer is waiting for this process to become idle.
 var trimming atomic.Bool
 
-// TrimWhenIdle makes this process, when it next becomes idle, release the pages of its own program that only its
-// start needed: 14 MB of the 22 that a host then has resident. They stay in the page cache; later calls pay once,
-// about .3 ms, until the pages they need are mapped again. A host calls it after its start, and after work that it
-// rarely does. Process 1 of a sandbox calls it by itself.
+// TrimWhenIdle makes this process release the pages of its own program that only its start needed, as soon as it is
+// idle: 14 MB of the 22 that a host then has resident. The pages stay in the page cache; later calls pay about .3 ms,
+// once, to map those they need again. A host calls it after its start and after rare work. Process 1 of a sandbox
+// calls it by itself.
 func TrimWhenIdle() {
 	if trimming.CompareAndSwap(false, true) {
 		trimAfter(0)
@@ -41,7 +41,7 @@ func trimAfter(before time.Duration) {
 			return
 		}
 		trimming.Store(false)
-		_ = releaseProgram() // the kernel can still reclaim the pages later
+		_ = releaseProgram() // on failure the kernel can still reclaim the pages
 	})
 }
 
@@ -76,8 +76,8 @@ func releaseProgram() error {
 // A span is a range of addresses.
 type span struct{ from, to uintptr }
 
-// unchanged finds what a process has mapped of a file for reading alone, and has nothing of its own in: what a linker
-// relocated or a debugger stops at would be lost. See proc_pid_smaps(5).
+// unchanged returns the parts of a mapped file that a process only reads and has not changed. Parts that a linker
+// relocated or a debugger wrote to would be lost. See proc_pid_smaps(5).
 func unchanged(smaps io.Reader, file string) (parts []span, err error) {
 	var at span
 	ours := false
