@@ -59,6 +59,13 @@ func (w Web) Search() []string { return w.data.web.search }
 // localNames are names and suffixes of names that belong to the machine or to a private network.
 var localNames = []string{"localhost", "local", "internal", "localdomain", "home.arpa", "lan"}
 
+// IsLoopback reports whether a host, without a port, is the name localhost or a loopback address. Names are not
+// resolved: no DNS server decides about the answer.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return ip != nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
 // Reachable returns why the host of a fetch must not be connected to: because of its name, or of any of the addresses
 // that it resolved to. The caller must connect to one of exactly these addresses.
 func (w Web) Reachable(f Fetch, addresses ...netip.Addr) error {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
@@ -322,7 +322,7 @@ func (f *installFlags) listening(client clients.Client, r *clients.Request) erro
 		return fmt.Errorf("--http %s: not an address such as http://127.0.0.1:8377%s", f.http, mcpserver.Endpoint)
 	case u.User != nil:
 		return errors.New("--http: an address with a user or password would be in the file in clear")
-	case u.Scheme == "http" && !loopbackHost(u.Hostname()) && !f.force:
+	case u.Scheme == "http" && !guard.IsLoopback(u.Hostname()) && !f.force:
 		return fmt.Errorf("--http %s: the token would cross the network in clear: use https, or --force", f.http)
 	}
 	if u.Path == "" || u.Path == "/" {
@@ -335,11 +335,6 @@ func (f *installFlags) listening(client clients.Client, r *clients.Request) erro
 		}
 	}
 	return nil
-}
-
-func loopbackHost(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (f *installFlags) uninstall(cmd *cobra.Command, name string) error {

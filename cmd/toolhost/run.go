@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/mcpserver"
@@ -290,7 +291,7 @@ func clientEnv(host *mcpserver.Host) []string {
 func splitHosts(names []string) (hosts []string, ports []int, err error) {
 	for _, name := range names {
 		host, port, err := net.SplitHostPort(name)
-		if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
+		if err == nil && guard.IsLoopback(host) {
 			n, err := net.LookupPort("tcp", port)
 			if err != nil {
 				return nil, nil, usageError{fmt.Errorf("--allow-host %q: %w", name, err)}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
@@ -147,7 +148,7 @@ func callbackPort(text string) int {
 			if err != nil || back.Scheme != "http" {
 				continue
 			}
-			if ip := net.ParseIP(back.Hostname()); back.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+			if guard.IsLoopback(back.Hostname()) {
 				port, _ := strconv.Atoi(back.Port()) // 0 without one
 				return port
 			}

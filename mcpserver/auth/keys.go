@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/toolhost/toolhost/guard"
 	"golang.org/x/time/rate"
 )
 
@@ -145,7 +146,7 @@ func (k *issuerKeys) metadata(ctx context.Context, address string) (string, erro
 		return "", fmt.Errorf("%s is the metadata of the issuer %q, not for %q", address, told.Issuer, k.issuer)
 	}
 	u, err := url.Parse(told.Keys)
-	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !guard.IsLoopback(u.Hostname())) {
 		return "", fmt.Errorf("%s names no https address of keys", address)
 	}
 	return told.Keys, nil

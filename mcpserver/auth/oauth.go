@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // skew is the tolerated difference between the clock of an issuer and ours. RFC 7519, section 4.1.4, speaks of "usually
@@ -54,7 +54,7 @@ func NewOAuth(cfg OAuthConfig) (*oauth, error) {
 	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||
 		strings.ContainsAny(cfg.Issuer, " \t\r\n"):
 		return nil, fmt.Errorf("the issuer %q is not an address such as https://login.example.com", cfg.Issuer)
-	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+	case u.Scheme != "https" && (u.Scheme != "http" || !guard.IsLoopback(u.Hostname())):
 		return nil, fmt.Errorf("the issuer %s must be an https address: anyone who can change its answers can make tokens", cfg.Issuer)
 	case cfg.Audience == "":
 		return nil, errors.New("an issuer makes tokens for many: name the audience that says which are for this host")
@@ -62,11 +62,6 @@ func NewOAuth(cfg OAuthConfig) (*oauth, error) {
 		return nil, fmt.Errorf("the scope prefix %q has characters that no scope has", cfg.ScopePrefix)
 	}
 	return &oauth{cfg: cfg, keys: newIssuerKeys(cfg.Issuer, cfg.Client)}, nil
-}
-
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || host == "localhost"
 }
 
 // Metadata returns the metadata that tells clients where to get a token. The resource is the audience if that is an

@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
@@ -256,7 +257,7 @@ func knownHost(host string, r *http.Request, hosts []string) bool {
 	if err != nil {
 		name = strings.Trim(host, "[]")
 	}
-	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() || strings.EqualFold(name, "localhost") {
+	if guard.IsLoopback(name) {
 		return true
 	}
 	switch here := r.Context().Value(http.LocalAddrContextKey).(type) {

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/guard"
 )
 
 // State is the state of a server's entry in a client's file.
@@ -110,12 +111,7 @@ func isOurs(entry any, s Server) bool {
 		return true
 	}
 	u, err := url.Parse(to)
-	return err == nil && u.Path == "/mcp" && isLoopback(u.Hostname())
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && u.Path == "/mcp" && guard.IsLoopback(u.Hostname())
 }
 
 // ownArguments returns the arguments of our entry that Install would not write, because a person added them.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
@@ -215,18 +216,11 @@ func AnyLoopback() string {
 
 // loopbackOnly returns an error for an address that other machines can reach.
 func loopbackOnly(address string) error {
-	if name, _, err := net.SplitHostPort(address); err != nil || !isLoopback(name) {
+	if name, _, err := net.SplitHostPort(address); err != nil || !guard.IsLoopback(name) {
 		return listen.Usage("%q is not a loopback address such as 127.0.0.1:0, and others must not reach the console",
 			address)
 	}
 	return nil
-}
-
-// isLoopback reports whether a host name, without a port, is a loopback address, or a name that means one without a
-// look-up, so that no DNS server decides about it.
-func isLoopback(name string) bool {
-	ip := net.ParseIP(strings.Trim(name, "[]"))
-	return ip != nil && ip.IsLoopback() || strings.EqualFold(name, "localhost")
 }
 
 // isLoopbackHost is isLoopback for the Host of a request, which may have a port.
@@ -235,5 +229,5 @@ func isLoopbackHost(host string) bool {
 	if err != nil {
 		name = host
 	}
-	return isLoopback(name)
+	return guard.IsLoopback(name)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
@@ -76,7 +77,7 @@ func newSite(cfg Config, page func(mcpserver.Stats) []byte) (*Site, error) {
 		if s.token, err = mcpserver.ReadToken(cfg.TokenFile); err != nil {
 			return nil, fmt.Errorf("--metrics-token-file: %w", err)
 		}
-	} else if ip := net.ParseIP(host); (ip == nil || !ip.IsLoopback()) && host != "localhost" {
+	} else if !guard.IsLoopback(host) {
 		return nil, listen.Usage("metrics on %s can be read by others: name the file with the token that they must present (--metrics-token-file), or a loopback address", cfg.Address)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
@@ -137,7 +138,7 @@ func (s *Site) admit(r *http.Request) (status int, text string) {
 	if err != nil {
 		name = strings.Trim(r.Host, "[]")
 	}
-	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() || strings.EqualFold(name, "localhost") {
+	if guard.IsLoopback(name) {
 		return 0, ""
 	}
 	return http.StatusForbidden, "the metrics are not addressed by this name"
