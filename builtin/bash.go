@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/resultstore"
 
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
@@ -186,9 +187,9 @@ func clampTimeout(millis int, limits ShellLimits) (time.Duration, string) {
 }
 
 // spill writes the output of a command to a file after it exceeds the memory limit.
-func spill(env *Env) shell.Spill {
+func spill(results *resultstore.PrincipalStore) shell.Spill {
 	return func() (io.WriteCloser, string, error) {
-		f, err := env.Results.Create("bash")
+		f, err := results.Create("bash")
 		if err != nil {
 			return nil, "", err
 		}

@@ -51,7 +51,7 @@ var editTool = declare(Tool[editInput]{
 		if in.OldString == in.NewString {
 			return Plan{}, errors.New("old_string and new_string are the same: give a new_string that differs")
 		}
-		path, err := findEdited(env, in)
+		path, err := findEdited(env.Policy, in)
 		if err != nil {
 			return Plan{}, err
 		}
@@ -68,11 +68,11 @@ var editTool = declare(Tool[editInput]{
 })
 
 // findEdited resolves the name of a file to change, or to create.
-func findEdited(env *Env, in editInput) (named, error) {
+func findEdited(policy *guard.Policy, in editInput) (named, error) {
 	if in.OldString == "" {
-		return findNew(env.Policy, in.FilePath)
+		return findNew(policy, in.FilePath)
 	}
-	return findNamed(env.Policy, in.FilePath)
+	return findNamed(policy, in.FilePath)
 }
 
 func edit(ctx context.Context, env *Env, path guard.Path, in editInput) (Result, error) {
@@ -262,7 +262,7 @@ func lockTarget(ctx context.Context, env *Env, path guard.Path) (*target, error)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the directory of %s: %w", path, inFile(path, err))
 	}
-	unlock, err := lockDir(ctx, env, dir, filepath.Dir(path.String()))
+	unlock, err := lockDir(ctx, &env.Runtime.locks, dir, filepath.Dir(path.String()))
 	if err != nil {
 		dir.Close()
 		return nil, fmt.Errorf("%s was not changed: %w", path, err)
@@ -294,8 +294,8 @@ func (t *target) inPlace() bool {
 }
 
 // lockDir waits for its turn among the changes in a directory.
-func lockDir(ctx context.Context, env *Env, dir *os.Root, name string) (unlock func(), err error) {
-	unlock, err = env.Runtime.locks.Lock(ctx, dir, lockWait)
+func lockDir(ctx context.Context, locks *atomicfile.Locks, dir *os.Root, name string) (unlock func(), err error) {
+	unlock, err = locks.Lock(ctx, dir, lockWait)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil, fmt.Errorf("another program has locked %s for %v, such as with flock: end it (a background task with TaskStop), then repeat the call", name, lockWait)
 	}

@@ -165,7 +165,7 @@ func (t *target) drift(env *Env, old []byte) error {
 	if diff == "" {
 		diff = "(only the encoding or the byte-order mark changed)\n"
 	}
-	t.recordRead(env, journal.Blob{}, t.content)
+	t.recordRead(env.ReadState, journal.Blob{}, t.content)
 	return errors.New(head + " What changed:\n\n" + diff +
 		"\nThis is the whole change and counts as read: repeat the call if it is still right.")
 }
@@ -218,17 +218,17 @@ func (t *target) retryUTF8(err error) *text.Text {
 }
 
 // recordRead records content as last read or written by this scope. b is its blob, or zero if it is not known.
-func (t *target) recordRead(env *Env, b journal.Blob, content ...[]byte) {
+func (t *target) recordRead(scope *readstate.Scope, b journal.Blob, content ...[]byte) {
 	info, err := t.dir.Lstat(t.base)
 	if err != nil || !info.Mode().IsRegular() {
-		env.ReadState.Forget(t.path.Real())
+		scope.Forget(t.path.Real())
 		return
 	}
 	v := readstate.VersionOf(info)
 	v.Size = int64(sizeOf(content))
 	v.Hash, v.Hashed = b.Hash()
 	v.Charset = t.charset
-	env.ReadState.Changed(t.path.Real(), v, t.elsewhere, content...)
+	scope.Changed(t.path.Real(), v, t.elsewhere, content...)
 }
 
 // replace writes new content, which may be in pieces. The note says that the change cannot be undone, or what failed
@@ -242,7 +242,7 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	}
 	entry, note := t.journal(env, before, content)
 	out, err := t.write(env, content)
-	if entry != nil && t.full(env, err) { // the history entry itself takes the space
+	if entry != nil && t.full(env.Runtime.history, err) { // the history entry itself takes the space
 		note = "this change cannot be undone: the disk has no room for both"
 		err = errors.Join(err, entry.Abort())
 		if entry = nil; env.Runtime.history.Shrink() {
@@ -258,7 +258,7 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 			entry.Abort())
 	}
 	t.undoMkdir = func() {}
-	t.recordRead(env, entry.After(), content...)
+	t.recordRead(env.ReadState, entry.After(), content...)
 	if err := entry.End(); err != nil {
 		env.Runtime.log.Warn("cannot write the history", "file", t.path.Real(), "error", err)
 	}
@@ -294,7 +294,7 @@ func (t *target) journal(env *Env, before []byte, content [][]byte) (entry *jour
 func (t *target) write(env *Env, content [][]byte) (out atomicfile.Outcome, err error) {
 	for {
 		out, err = atomicfile.Replace(t.dir, t.base, t.options(env), content...)
-		if !t.full(env, err) || !env.Runtime.history.Shrink() {
+		if !t.full(env.Runtime.history, err) || !env.Runtime.history.Shrink() {
 			return out, err
 		}
 		t.restat()
@@ -312,7 +312,7 @@ func (t *target) restat() {
 }
 
 // full reports whether an error means that the disk with the history is full.
-func (t *target) full(env *Env, err error) bool {
+func (t *target) full(history *journal.Journal, err error) bool {
 	if t.path.Own() {
 		return false // another disk is full
 	}
@@ -320,7 +320,7 @@ func (t *target) full(env *Env, err error) bool {
 	if errors.Is(err, atomicfile.ErrNoJournal) {
 		dir = "" // the file is on the same disk as the history
 	}
-	return env.Runtime.history.Fills(dir, err)
+	return history.Fills(dir, err)
 }
 
 // options returns how the file is replaced or removed.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,7 +30,7 @@ func TestDirectoryKeptLocked(t *testing.T) {
 	}
 	defer dir.Close()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := lockDir(t.Context(), &Env{Runtime: &Runtime{}}, dir, path)
+		_, err := lockDir(t.Context(), new(atomicfile.Locks), dir, path)
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "TaskStop") {
 			t.Errorf("%v, want it said who may hold the lock", err)
 		}

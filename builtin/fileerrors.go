@@ -66,7 +66,7 @@ func special(path guard.Path, mode fs.FileMode) error {
 const shownEntries = 20
 
 // directory returns the error for a Read of a directory, with its first entries.
-func directory(env *Env, path guard.Path, f *os.File) error {
+func directory(policy *guard.Policy, path guard.Path, f *os.File) error {
 	entries, err := f.ReadDir(-1)
 	if err != nil && len(entries) == 0 {
 		return fmt.Errorf("%s is a directory, and it cannot be listed: %w", path, err)
@@ -75,9 +75,9 @@ func directory(env *Env, path guard.Path, f *os.File) error {
 	for _, e := range entries {
 		name := filepath.Join(path.Real(), e.Name())
 		if path.Own() {
-			name = env.Policy.Commands().Private().Named(filepath.Join(path.Location(), e.Name()))
+			name = policy.Commands().Private().Named(filepath.Join(path.Location(), e.Name()))
 		}
-		if name == "" || env.Policy.Hidden(name, e.IsDir()) {
+		if name == "" || policy.Hidden(name, e.IsDir()) {
 			continue
 		}
 		name = e.Name()
@@ -112,7 +112,7 @@ func missing(ctx context.Context, env *Env, path guard.Path) error {
 		return fmt.Errorf("%s is a symbolic link to %s, which does not exist", path, path.Real())
 	}
 	names := notes(sameTail(env, path))
-	for _, name := range nearest(env, path) {
+	for _, name := range nearest(env.Policy, path) {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -156,10 +156,10 @@ func inFile(path guard.Path, err error) error {
 }
 
 // nearest returns the names in the same directory that have the same stem or differ in few letters, most similar first.
-func nearest(env *Env, path guard.Path) []string {
+func nearest(policy *guard.Policy, path guard.Path) []string {
 	dir := filepath.Dir(path.Real())
 	parent, base, err := path.OpenParent()
-	if err != nil || env.Policy.Hidden(dir, true) {
+	if err != nil || policy.Hidden(dir, true) {
 		return nil
 	}
 	defer parent.Close()
@@ -176,14 +176,14 @@ func nearest(env *Env, path guard.Path) []string {
 	like := func(name string) string { return strings.ToLower(text.LookAlike(name)) }
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
-		if path.Own() && env.Policy.Commands().Private().Named(filepath.Join(filepath.Dir(path.Location()), e.Name())) == "" {
+		if path.Own() && policy.Commands().Private().Named(filepath.Join(filepath.Dir(path.Location()), e.Name())) == "" {
 			continue
 		}
 		d := levenshtein.ComputeDistance(like(base), like(e.Name()))
 		if stem != "" && strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())) == stem {
 			d = min(d, 1)
 		}
-		if d <= min(nameEdits, (len(base)+1)/3) && !env.Policy.Hidden(name, e.IsDir()) {
+		if d <= min(nameEdits, (len(base)+1)/3) && !policy.Hidden(name, e.IsDir()) {
 			found = append(found, near{name, d})
 		}
 	}

@@ -57,7 +57,7 @@ var globTool = declare(Tool[globInput]{
 		if err := in.fromHome(); err != nil {
 			return Plan{}, err
 		}
-		path, err := searchRoot(env, in.Path)
+		path, err := searchRoot(env.Policy, in.Path)
 		if err != nil {
 			return Plan{}, err
 		}
@@ -82,21 +82,21 @@ func (in *globInput) fromHome() error {
 }
 
 // searchRoot resolves the directory of a search. The default is the first root.
-func searchRoot(env *Env, path string) (named, error) {
+func searchRoot(policy *guard.Policy, path string) (named, error) {
 	if path == "" {
-		path = env.Policy.Roots()[0]
+		path = policy.Roots()[0]
 	}
-	return findNamed(env.Policy, path)
+	return findNamed(policy, path)
 }
 
 // searchScope returns the files that a search may see.
-func searchScope(env *Env, path guard.Path) search.Scope {
-	hidden, tag := env.Policy.Hiding()
-	s := search.Scope{Base: env.Policy.Roots()[0], Path: path.Location(), Hidden: hidden,
-		HiddenLink: env.Policy.HidingLinks(), HiddenTag: tag}
+func searchScope(policy *guard.Policy, path guard.Path) search.Scope {
+	hidden, tag := policy.Hiding()
+	s := search.Scope{Base: policy.Roots()[0], Path: path.Location(), Hidden: hidden,
+		HiddenLink: policy.HidingLinks(), HiddenTag: tag}
 	if path.Own() {
 		// The rules know these names, and the host's directory has mount points there.
-		named := env.Policy.Commands().Private().Named
+		named := policy.Commands().Private().Named
 		s.Base, s.Name, s.HiddenTag, s.HiddenLink = "", path.Real(), "", nil
 		s.Hidden = func(at string, dir bool) bool { name := named(at); return name == "" || hidden(name, dir) }
 	}
@@ -105,7 +105,7 @@ func searchScope(env *Env, path guard.Path) search.Scope {
 
 func glob(ctx context.Context, env *Env, path guard.Path, in globInput, asked string) (Result, error) {
 	found, err := env.Runtime.search.Glob(ctx, search.GlobQuery{
-		Scope: searchScope(env, path), Pattern: in.Pattern, Limit: globLimit, Timeout: searchTimeout,
+		Scope: searchScope(env.Policy, path), Pattern: in.Pattern, Limit: globLimit, Timeout: searchTimeout,
 	})
 	if err != nil && filepath.IsAbs(in.Pattern) {
 		return Result{}, outsidePattern(env, err, in.Pattern)
@@ -115,9 +115,9 @@ func glob(ctx context.Context, env *Env, path guard.Path, in globInput, asked st
 			return fmt.Sprintf("path %q and pattern %q", dir, rest+"/"+in.Pattern)
 		})
 	}
-	found.Notes = append(found.Notes, notes(ownOnly(env, path))...)
+	found.Notes = append(found.Notes, notes(ownOnly(env.Policy, path))...)
 	if found.Total == 0 {
-		found.Notes = append(found.Notes, notes(namesDirectory(env, path, in.Pattern, asked))...)
+		found.Notes = append(found.Notes, notes(namesDirectory(env.Policy, path, in.Pattern, asked))...)
 	}
 	return Result{
 		Text:       searchText(found.Text, "No files match.", found.Notes),
@@ -140,21 +140,21 @@ func outsidePattern(env *Env, err error, pattern string) error {
 }
 
 // ownOnly returns a note that a search of a private directory shows the caller's files only.
-func ownOnly(env *Env, path guard.Path) string {
-	if !path.Own() || !env.Policy.Commands().Private().Is(path.Real()) {
+func ownOnly(policy *guard.Policy, path guard.Path) string {
+	if !path.Own() || !policy.Commands().Private().Is(path.Real()) {
 		return ""
 	}
 	return fmt.Sprintf("These are the files that commands and tools have put in %s; name a directory in it to search what other programs have there.", path)
 }
 
 // namesDirectory returns how to list a directory, if a pattern names one; otherwise "".
-func namesDirectory(env *Env, path guard.Path, pattern, asked string) string {
+func namesDirectory(policy *guard.Policy, path guard.Path, pattern, asked string) string {
 	name := filepath.FromSlash(pattern)
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(path.Location(), name)
 	}
 	info, err := os.Lstat(name)
-	if err != nil || !info.IsDir() || !isBelow(name, path.Location()) || env.Policy.Hidden(name, true) {
+	if err != nil || !info.IsDir() || !isBelow(name, path.Location()) || policy.Hidden(name, true) {
 		return ""
 	}
 	return fmt.Sprintf("%s is a directory: list its files with %s/**.", asked, strings.TrimSuffix(asked, "/"))

@@ -80,7 +80,7 @@ var grepTool = declare(Tool[grepInput]{
 		if in.Pattern == "" {
 			return Plan{}, errors.New("pattern is empty: it would match every line")
 		}
-		path, err := searchRoot(env, in.Path)
+		path, err := searchRoot(env.Policy, in.Path)
 		if err != nil {
 			return Plan{}, err
 		}
@@ -97,7 +97,7 @@ func grep(ctx context.Context, env *Env, path guard.Path, in grepInput) (Result,
 		limit = *in.HeadLimit
 	}
 	around := max(in.Around, in.Context)
-	scope := searchScope(env, path)
+	scope := searchScope(env.Policy, path)
 	asked, rules := env.Policy.Asking(path)
 	scope.Asked = asked
 	if named := env.Policy.Commands().Private().Named; asked != nil && path.Own() {
@@ -110,13 +110,13 @@ func grep(ctx context.Context, env *Env, path guard.Path, in grepInput) (Result,
 		Multiline: in.Multiline,
 		Limit:     limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: searchTimeout,
 	}
-	found, err := grepEither(ctx, env, query)
+	found, err := grepEither(ctx, env.Runtime.search, query)
 	if err != nil {
 		return Result{}, noScope(ctx, env, err, in.Path, path, func(dir, rest string) string {
 			return fmt.Sprintf("path %q and glob %q", dir, rest)
 		})
 	}
-	found.Notes = append(found.Notes, notes(ownOnly(env, path))...)
+	found.Notes = append(found.Notes, notes(ownOnly(env.Policy, path))...)
 	if len(rules) > 0 { // regardless of content: whether such a file is left out must not depend on it
 		found.Notes = append(found.Notes, leftOut(rules))
 	}
@@ -135,9 +135,9 @@ func grep(ctx context.Context, env *Env, path guard.Path, in grepInput) (Result,
 
 // grepEither searches for a pattern. If it is not a regular expression, or finds nothing as one, it also searches for
 // what it probably means.
-func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *search.GrepResult, err error) {
+func grepEither(ctx context.Context, engine *search.Engine, query search.GrepQuery) (found *search.GrepResult, err error) {
 	began := time.Now()
-	found, err = env.Runtime.search.Grep(ctx, query)
+	found, err = engine.Grep(ctx, query)
 	plain := asPlainText(query.Pattern)
 	for _, as := range []struct{ pattern, note string }{
 		{withReturns(query, query.Pattern), "The pattern finds nothing; this is what it finds where lines end in CRLF, written %s."},
@@ -149,7 +149,7 @@ func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *s
 		}
 		other := query
 		other.Pattern, other.Timeout = as.pattern, max(searchTimeout-time.Since(began), time.Second)
-		meant, failed := env.Runtime.search.Grep(ctx, other)
+		meant, failed := engine.Grep(ctx, other)
 		if failed == nil && meant.Files > 0 {
 			meant.Notes = append(meant.Notes, fmt.Sprintf(as.note, as.pattern))
 			return meant, nil
@@ -158,7 +158,7 @@ func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *s
 	if with := withReturns(query, query.Pattern); with != "" && err == nil && found.NextOffset == 0 && !found.TimedOut {
 		query.Pattern, query.Mode, query.Timeout = with, search.FilesWithMatches, max(searchTimeout-time.Since(began),
 			time.Second)
-		if all, failed := env.Runtime.search.Grep(ctx, query); failed == nil && all.Files > found.Files {
+		if all, failed := engine.Grep(ctx, query); failed == nil && all.Files > found.Files {
 			found.Notes = append(found.Notes, fmt.Sprintf("More files match where lines end in CRLF: pass %s.", with))
 		}
 	}

@@ -64,7 +64,7 @@ func sameTail(env *Env, path guard.Path) string {
 	for ok && tail != "" {
 		for _, root := range env.Policy.Roots() {
 			inside, err := env.Policy.Resolve(filepath.Join(root, filepath.FromSlash(tail)))
-			if err == nil && standsFor(env, strings.TrimSuffix(given, tail), root, tail) &&
+			if err == nil && standsFor(env.Policy, strings.TrimSuffix(given, tail), root, tail) &&
 				mayRead(env.Policy, inside) {
 				return inside.String()
 			}
@@ -81,12 +81,12 @@ var mountNames = []string{"workspace", "workspaces", "app", "repo", "project", "
 // standsFor reports whether dir is probably another name of a root. It must not exist, and must be named like
 // projects in containers or like the root, or share more than the file name. A directory above the root may be
 // missing from the path.
-func standsFor(env *Env, dir, root, tail string) bool {
+func standsFor(policy *guard.Policy, dir, root, tail string) bool {
 	real := filepath.Clean(filepath.FromSlash(dir))
 	if isBelow(root, real) {
 		return true
 	}
-	if env.Policy.Hidden(real, true) {
+	if policy.Hidden(real, true) {
 		return false
 	}
 	if _, err := os.Lstat(real); err == nil {

@@ -12,7 +12,7 @@ const previewLines = 2000
 // previewWrite returns the diff of a Write for the person who is asked about it, or "" if there is nothing to compare
 // with.
 func previewWrite(env *Env, path guard.Path, content string) string {
-	before := standingText(env, path)
+	before := standingText(env.Policy, path)
 	if before == nil {
 		return ""
 	}
@@ -22,7 +22,7 @@ func previewWrite(env *Env, path guard.Path, content string) string {
 
 // previewEdit returns the diff of an Edit, or "" if the edit would fail or its diff is too long.
 func previewEdit(env *Env, path guard.Path, in editInput) string {
-	before := standingText(env, path)
+	before := standingText(env.Policy, path)
 	if before == nil || in.OldString == "" {
 		return ""
 	}
@@ -39,8 +39,8 @@ func previewEdit(env *Env, path guard.Path, in editInput) string {
 
 // standingText reads a file that a change would replace. It returns nil for one that is missing, is not text, or may
 // not be read without a question.
-func standingText(env *Env, path guard.Path) *text.Text {
-	if env.Policy.Judge(guard.Intent{Tool: Read.Name,
+func standingText(policy *guard.Policy, path guard.Path) *text.Text {
+	if policy.Judge(guard.Intent{Tool: Read.Name,
 		Effects: []guard.Effect{guard.Read{Path: path}}}).Action != guard.Allow {
 		return nil
 	}

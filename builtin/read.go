@@ -374,7 +374,7 @@ func openFile(ctx context.Context, env *Env, path guard.Path) (*textFile, error)
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
-		err = directory(env, path, f)
+		err = directory(env.Policy, path, f)
 	} else if err == nil && !info.Mode().IsRegular() {
 		err = special(path, info.Mode())
 	}

@@ -104,7 +104,7 @@ func relinkFile(ctx context.Context, env *Env, f journal.Step, target string) er
 		return err
 	}
 	defer dir.Close()
-	unlock, err := lockDir(ctx, env, dir, filepath.Dir(f.Path))
+	unlock, err := lockDir(ctx, &env.Runtime.locks, dir, filepath.Dir(f.Path))
 	if err != nil {
 		return err
 	}

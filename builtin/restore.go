@@ -24,7 +24,7 @@ func restoreNode(ctx context.Context, env *Env, f journal.Step) error {
 		return err
 	}
 	defer dir.Close()
-	unlock, err := lockDir(ctx, env, dir, filepath.Dir(f.Path))
+	unlock, err := lockDir(ctx, &env.Runtime.locks, dir, filepath.Dir(f.Path))
 	if err != nil {
 		return err
 	}
@@ -38,16 +38,16 @@ func restoreNode(ctx context.Context, env *Env, f journal.Step) error {
 		return errChanged
 	}
 	env.ReadState.Forget(f.Path)
-	content := func(w io.Writer) error { return writeRestored(env, f, w) }
-	return setNode(env, dir, filepath.Base(f.Path), now, f.Restore, content)
+	content := func(w io.Writer) error { return writeRestored(env.Runtime.history, f, w) }
+	return setNode(env.Runtime.journal, dir, filepath.Base(f.Path), now, f.Restore, content)
 }
 
 var errChanged = errors.New("it has changed while it was to be restored: try again")
 
 // writeRestored writes the content that a file is to have, or the target of a link.
-func writeRestored(env *Env, f journal.Step, w io.Writer) error {
+func writeRestored(history *journal.Journal, f journal.Step, w io.Writer) error {
 	if f.Staged == "" {
-		content, err := env.Runtime.history.Restored(f)
+		content, err := history.Restored(f)
 		if err == nil {
 			_, err = w.Write(content)
 		}
@@ -79,7 +79,7 @@ func openDirOf(env *Env, path string) (*os.Root, error) {
 	if err := ledAway(path, entry); err != nil {
 		return nil, err
 	}
-	if err := mayWrite(env, entry); err != nil {
+	if err := mayWrite(env.Policy, entry); err != nil {
 		return nil, err
 	}
 	dir, _, err := entry.OpenParent()
@@ -121,9 +121,9 @@ func chmodDir(env *Env, f journal.Step, mode fs.FileMode) error {
 	return dir.Chmod(name, mode)
 }
 
-// setNode puts a directory, a link, a file or nothing in the place of what is at a name. If that fails, what was
-// there remains.
-func setNode(env *Env, dir *os.Root, name string, now, next journal.Node, content func(io.Writer) error) error {
+// setNode puts a directory, a link, a file or nothing in the place of what is at a name. If that fails, what was there
+// remains. journalDir is [atomicfile.Options].JournalDir.
+func setNode(journalDir string, dir *os.Root, name string, now, next journal.Node, content func(io.Writer) error) error {
 	create := func(name string) error {
 		switch {
 		case next.Mode.IsDir():
@@ -148,7 +148,7 @@ func setNode(env *Env, dir *os.Root, name string, now, next journal.Node, conten
 	case now.IsAbsent() && next.Mode.IsDir():
 		return create(name)
 	}
-	return atomicfile.Place(dir, name, atomicfile.Options{JournalDir: env.Runtime.journal}, create)
+	return atomicfile.Place(dir, name, atomicfile.Options{JournalDir: journalDir}, create)
 }
 
 // newMode is the mode with which a file is made that will get a mode.

@@ -325,15 +325,15 @@ func mayRestore(env *Env, f journal.Step, all []journal.Step) error {
 	if err := ledAway(f.Path, entry); err != nil {
 		return err
 	}
-	err = mayWrite(env, entry)
+	err = mayWrite(env.Policy, entry)
 	if err == nil && f.Expect.IsFile() { // which may have other names
 		_, err = fileOf(env, f.Path)
 	}
 	return err
 }
 
-func mayWrite(env *Env, path guard.Path) error {
-	if v := env.Policy.Judge(guard.Intent{Tool: "Edit",
+func mayWrite(policy *guard.Policy, path guard.Path) error {
+	if v := policy.Judge(guard.Intent{Tool: "Edit",
 		Effects: []guard.Effect{guard.Write{Path: path}}}); v.Action == guard.Deny {
 		return v
 	}
@@ -349,7 +349,7 @@ func fileOf(env *Env, name string) (guard.Path, error) {
 	if err := ledAway(name, path); err != nil {
 		return path, err
 	}
-	return path, mayWrite(env, path)
+	return path, mayWrite(env.Policy, path)
 }
 
 // restore restores what was at one path, under its lock. lost is why what is there now is not kept.

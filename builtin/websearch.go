@@ -77,7 +77,7 @@ func webSearch(ctx context.Context, env *Env, in webSearchInput) (Result, error)
 	q := web.Query{Query: in.Query, Allowed: in.Allowed, Blocked: in.Blocked, Max: in.Max}
 	found, err := env.Runtime.web.Search(ctx, web.Caller{
 		Principal: env.Principal, Agent: settings.UserAgent(),
-		Keep: func(u *url.URL) bool { return !deniedHost(env, u) }, MayRun: env.Policy.Commands().MaySearch,
+		Keep: func(u *url.URL) bool { return !deniedHost(env.Policy, u) }, MayRun: env.Policy.Commands().MaySearch,
 	}, settings.Search(), q)
 	if err != nil {
 		return Result{}, err
@@ -104,11 +104,11 @@ func webSearch(ctx context.Context, env *Env, in webSearchInput) (Result, error)
 }
 
 // deniedHost reports whether a rule or setting denies the host of a URL.
-func deniedHost(env *Env, u *url.URL) bool {
+func deniedHost(policy *guard.Policy, u *url.URL) bool {
 	f, err := guard.FetchOf(u)
 	if err != nil {
 		return true
 	}
-	v := env.Policy.Judge(guard.Intent{Tool: "WebFetch", Effects: []guard.Effect{f}})
+	v := policy.Judge(guard.Intent{Tool: "WebFetch", Effects: []guard.Effect{f}})
 	return slices.ContainsFunc(v.Parts, func(p guard.Part) bool { return p.Action == guard.Deny && strings.HasPrefix(p.What, "fetch ") })
 }

@@ -98,7 +98,7 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 	}
 	out := changeOutput{Path: path.String(), Bytes: len(raw)}
 	if bytes.Equal(raw, t.content) {
-		t.recordRead(env, journal.Blob{}, t.content)
+		t.recordRead(env.ReadState, journal.Blob{}, t.content)
 		return Result{Text: fmt.Sprintf("%s has this content already; nothing was written.", path),
 			Structured: out}, nil
 	}
