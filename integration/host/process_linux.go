@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,7 +65,10 @@ func FarProcesses(t *testing.T, state string, hosts bool) (pids []int) {
 			pids = append(pids, pid)
 		}
 	}
-	return pids
+	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { // until it calls exec, a child has the command line of its parent
+		parent, _ := ParentOf(pid)
+		return slices.Contains(pids, parent)
+	})
 }
 
 // FarEnded waits for the end of the hosts for relays.

@@ -53,7 +53,11 @@ func (g farGround) relay(s host.Setting, flags ...string) *host.Session {
 	if err != nil {
 		g.T.Fatal(err)
 	}
-	g.T.Cleanup(func() { _ = h.Cmd.Process.Kill() })
+	g.T.Cleanup(func() { // a relay that is killed does not end its channel, and the far host waits for it to come back
+		if !h.Ended {
+			_ = h.Stop()
+		}
+	})
 	return &host.Session{Host: h, T: g.T, Ctx: ctx}
 }
 
@@ -193,7 +197,7 @@ func TestRemoteForward(t *testing.T) {
 		host.Must(t, err)
 		defer c.Close()
 		fmt.Fprint(c, "hello")
-		host.Must(t, c.(*net.TCPConn).CloseWrite())
+		_ = c.(*net.TCPConn).CloseWrite() // without a server, the connection may have been reset
 		answer, _ := io.ReadAll(c)
 		return string(answer)
 	}

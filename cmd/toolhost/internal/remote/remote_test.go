@@ -643,6 +643,34 @@ func TestEndOfDeadLink(t *testing.T) {
 	})
 }
 
+// TestAbandoned: the channel of a near side that was killed is kept for a time, and then does not keep the far host.
+func TestAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		link, err := s.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := bufio.NewReader(link)
+		if err := errors.Join(readGreeting(r), writeLine(link, hello{Channel: "x", Fresh: true, Link: 1})); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readLine(r); err != nil {
+			t.Fatal(err)
+		}
+		link.Close()
+		synctest.Wait()
+		if !s.far.Used() {
+			t.Error("the channel was forgotten when it lost its link")
+		}
+		time.Sleep(keepTime)
+		synctest.Wait()
+		if s.far.Used() {
+			t.Error("the channel is kept forever")
+		}
+	})
+}
+
 // TestToken: a link without the token is not greeted.
 func TestToken(t *testing.T) {
 	s := newSite(t)
