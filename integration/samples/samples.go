@@ -34,5 +34,8 @@ func Of[T any](table []T, n int) []T {
 	return some
 }
 
+// Few returns a ninth of a table whose entries are slow; with -tags slow all of it.
+func Few[T any](table []T) []T { return Of(Of(table, 1), 1) }
+
 // Whole reports whether tables are to run whole and tests to take their time, as with -samples=100.
 func Whole() bool { return *multiple >= 10 }

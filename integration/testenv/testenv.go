@@ -2,6 +2,7 @@
 package testenv
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,8 @@ import (
 const maxTemp = 40
 
 // Plain removes from the environment what tests do not expect: a locale, of which a shell warns if it is not
-// installed, and a temporary directory that scripts cannot name without quotes or that is too long for sockets.
+// installed, a temporary directory that scripts cannot name without quotes or that is too long for sockets, and a
+// python3 that is a script that looks for another one, which takes longer than most commands of the tests.
 func Plain() {
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); name == "LANG" || name == "LANGUAGE" ||
@@ -32,6 +34,20 @@ func Plain() {
 		os.Unsetenv("TMPDIR")
 	}
 	spreadTemp()
+	plainPython()
+}
+
+// plainPython puts the directory of the interpreter first in PATH where python3 is a script.
+func plainPython() {
+	found, _ := exec.LookPath("python3")
+	raw, err := os.ReadFile(found)
+	if err != nil || !bytes.HasPrefix(raw, []byte("#!")) {
+		return
+	}
+	out, err := exec.Command(found, "-c", "import sys; print(sys.executable)").Output()
+	if program := strings.TrimSpace(string(out)); err == nil && filepath.IsAbs(program) {
+		os.Setenv("PATH", filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	}
 }
 
 // NeedsNotifications skips a test where this process cannot watch files, such as when all instances of inotify are
