@@ -167,7 +167,7 @@ for change in lambda: open(f, "w"), lambda: os.remove(f), lambda: os.rename(f, "
 print(open(f).read())'`, "machine localhost"},
 		{`curl -sSi -H "aUtHoRiZaTiOn: Bearer $GITHUB_TOKEN" MINE/user`, "logged-in=true"},
 		{`env; set; cat /proc/*/environ | tr '\0' '\n'; bash -lc env`, "GITHUB_TOKEN=ghp_"},
-		{`grep -rsal therealtoken /tmp /etc /run /var/tmp "$HOME" 2>/dev/null; cat /proc/*/cmdline /proc/*/maps | tr '\0' ' ' | grep -c therealtoken`, "0"},
+		{`find /tmp /etc /run /var/tmp "$HOME" -newer "$HOME/roots.pem" -type f -exec grep -sal therealtoken {} + 2>/dev/null; cat /proc/*/cmdline /proc/*/maps | tr '\0' ' ' | grep -c therealtoken`, "0"},
 		{`curl -sS -H "Authorization: Bearer $GITHUB_TOKEN" OTHERS/user`, "logged-in=false"},
 		{`curl -sS -d "$GITHUB_TOKEN" -H "Authorization: Bearer $GITHUB_TOKEN" MINE/gists`, "logged-in=true"},
 		{`a=${GITHUB_TOKEN:0:20}; curl -sS -H "X-Key-A: $a" -H "X-Key-B: ${GITHUB_TOKEN:20}" MINE/`, "logged-in=false"},

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // offered logs in over TLS for which the client offers some protocols only.
@@ -50,7 +51,7 @@ func TestAttackCredentialsNames(t *testing.T) {
 	_, others, _ := strings.Cut(g.others, ":")
 	const log = `-sSki -m 20 -H "Authorization: Bearer $GITHUB_TOKEN" `
 	s := g.start()
-	for _, row := range []struct {
+	for _, row := range samples.Of([]struct {
 		command string
 		in      bool // it logs in
 	}{
@@ -73,7 +74,7 @@ func TestAttackCredentialsNames(t *testing.T) {
 		{fmt.Sprintf(offered, g.others, "spdy/3"), false},
 		{`for p in $https_proxy $HTTPS_PROXY; do for a in 127.0.0.1:` + mine + ` [::1]:` + mine + `; do curl -p -x $p ` + log + `https://$a; curl -p -x $p ` + log + `--connect-to ` + g.mine + `:$a https://localhost:` + others + `; done; done`, false},
 		{`curl ` + log + `https://` + g.mine, true},
-	} {
+	}, 1) {
 		said, _ := s.Try("Bash", host.Args{"command": row.command})
 		if strings.Contains(said, "logged-in=true") != row.in {
 			t.Errorf("%s: it logs in or not:\n%s", row.command, said)
@@ -116,6 +117,9 @@ func (g *credentialGround) tenants() {
 func TestHonestCredentials(t *testing.T) {
 	g := newCredentialGround(t)
 	host.WriteIn(t, g.Home, ".netrc", fmt.Sprintf("machine localhost login me password %s\nmachine %s login me password %[1]s\n", realToken, g.mine))
+	home, _ := os.UserHomeDir()
+	g.env = append(g.env, "RUSTUP_HOME="+filepath.Join(home, ".rustup"))
+	s := g.start()
 	for _, row := range []struct{ program, check, command, want string }{
 		{"go", "version", `GOPROXY=https://MINE GONOSUMDB=* GOFLAGS=-mod=mod GOTOOLCHAIN=local GOCACHE=$PWD/c GOMODCACHE=$PWD/m go list -m -versions example.com/x`, "example.com/x v1.2.3"},
 		{"cargo", "--version", `CARGO_HOME=$PWD/.cargo CARGO_REGISTRIES_MINE_INDEX=sparse+https://MINE/index/ CARGO_REGISTRIES_MINE_TOKEN=$BY_FILE CARGO_REGISTRIES_MINE_CREDENTIAL_PROVIDER=cargo:token cargo search --registry mine x`, `found-it = "1.2.3"`},
@@ -129,15 +133,12 @@ print(requests.get("https://MINE/").text)'`, "logged-in=true"},
 			if out, err := exec.Command(row.program, row.check).CombinedOutput(); err != nil {
 				t.Skipf("%s %s: %v: %s", row.program, row.check, err, out)
 			}
-			home, _ := os.UserHomeDir()
-			g.env = append(g.env, "RUSTUP_HOME="+filepath.Join(home, ".rustup"))
-			s := g.start()
 			said, _ := s.Try("Bash", host.Args{"command": strings.ReplaceAll(row.command, "https://MINE", "https://"+g.mine), "timeout": 60000})
 			if !strings.Contains(said, row.want) || strings.Contains(said, "logged-in=false") {
 				t.Errorf("%s: %q is missing in\n%s", row.command, row.want, said)
 			}
 			g.unseen("the result of "+row.program, said)
-			s.End()
 		})
 	}
+	s.End()
 }

@@ -30,7 +30,7 @@ func TestGitElsewhere(t *testing.T) {
 	if !host.Contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}
-	for _, c := range samples.Of(gitElsewhere, 1) {
+	for _, c := range samples.Few(gitElsewhere) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			g := newLeftoverGround(t, 0)

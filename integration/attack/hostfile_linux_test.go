@@ -71,7 +71,7 @@ func TestAttackHostFiles(t *testing.T) {
 		t.Skip("nothing contains commands here")
 	}
 	const evil = `#!/bin/sh\ntouch "$PWNED"\n`
-	for _, c := range samples.Of([]struct{ name, command string }{
+	for _, c := range samples.Few([]struct{ name, command string }{
 		{"write", "printf 'EVIL' >tools/FILE"},
 		{"replace", "printf 'EVIL' >x; chmod +x x; mv x tools/FILE"},
 		{"remove", "rm -f tools/FILE; printf 'EVIL' >tools/FILE; chmod +x tools/FILE"},
@@ -80,7 +80,7 @@ func TestAttackHostFiles(t *testing.T) {
 		{"program", "python3 -c \"import os; open('tools/FILE','w').write('EVIL')\""},
 		{"hard link", "ln tools/FILE y; printf 'EVIL' >y"},
 		{"mount of name", "printf 'EVIL' >x; cp --remove-destination x tools/FILE"},
-	}, 1) {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w, flags := newHostFiles(t)
@@ -153,10 +153,10 @@ func TestAttackUnnamedFiles(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip(err)
 	}
-	for _, args := range samples.Of([][]string{
+	for _, args := range samples.Few([][]string{
 		{"python3", "WS/app"}, {"python3", "-W", "ignore", "WS/app"}, {"sh", "-c", "cd WS && exec python3 app"},
 		{"sh", "-c", "cd WS && exec python3 -m app"}, {"python3", "WS/late.py"},
-	}, 1) {
+	}) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

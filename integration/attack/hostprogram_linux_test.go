@@ -90,7 +90,7 @@ func enterWorktree(t *testing.T, h *witness) string {
 // the host start its own. The user's programs must run, and find nothing planted either.
 func TestAttackHostPrograms(t *testing.T) {
 	t.Parallel()
-	for _, p := range samples.Of(plantedPaths, 1) {
+	for _, p := range samples.Few(plantedPaths) {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s late=%v", p.name, late), func(t *testing.T) { attackHostPrograms(t, p, late) })
 		}

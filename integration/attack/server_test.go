@@ -45,7 +45,7 @@ func TestServerAttacks(t *testing.T) {
 		strict = `{"name":"send","inputSchema":{"type":"object","properties":{"to":{"type":"string"}},"required":["to"]}}`
 	)
 	longTool := `{"name":"` + long + `","inputSchema":{"type":"object"}}`
-	for _, tt := range samples.Of([]struct {
+	for _, tt := range samples.Few([]struct {
 		name, first, now string
 		flags            []string
 		tool, args       string
@@ -68,7 +68,7 @@ func TestServerAttacks(t *testing.T) {
 		{"called by the name on the list", longTool, longTool, nil, short, `{}`, true},
 		{"arguments against the schema", strict, strict, nil, "mcp__s__send", `{"to":7}`, false},
 		{"the server as clients show it", good, good, []string{"--deny", "mcp__toolhost__mcp__s__*"}, "ToolCall", `{"name":"mcp__s__send","arguments":{}}`, false},
-	}, 1) {
+	}) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,7 +113,7 @@ open(f,"w").write("pwned")' %s`,
 		if _, err := exec.LookPath(program); err != nil {
 			continue
 		}
-		for _, name := range settledNames {
+		for _, name := range samples.Few(settledNames) {
 			text := fmt.Sprintf(line, `$(printf '%s' `+name[:1]+`)`+name[1:])
 			r, err := s.Host.Call(s.Ctx, "Bash", fmt.Sprintf(`{"command":%q}`, text))
 			host.Must(t, err)
@@ -169,10 +170,7 @@ func TestSettleForged(t *testing.T) {
 		t.Skip("nothing contains commands on this machine")
 	}
 	const look = `find . -name .git -prune -o \( -not -type d \) -print | grep -a -i -E '(^|/)(\.mcp\.json|\.envrc|\.vscode|\.idea|\.claude/settings)' | LC_ALL=C sort | while IFS= read -r f; do printf '%s ' "$f"; stat -c '%F %a' "$f"; [ ! -f "$f" ] || head -c 1000 "$f"; done`
-	for i, script := range settleForgeries {
-		if i%samples.Step(1) != 0 {
-			continue
-		}
+	for i, script := range samples.Few(settleForgeries) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			g := newLeftoverGround(t, 0)
@@ -256,19 +254,17 @@ func TestSettleSequencer(t *testing.T) {
 // the calls after it, and after an end or kill of the host.
 func TestSettleStrict(t *testing.T) {
 	t.Parallel()
-	for k, c := range []struct{ name, settings string }{
+	commands := []string{
+		"rm -r .claude", "echo '{}' > .claude/settings.json", "git checkout -q without", "mv .claude c; mkdir .claude", "git stash -q -u; rm -rf .claude",
+		"rm -r .claude; ln -s c .claude; mkdir c", "git rm -q -r .claude; git commit -q -m x",
+	}
+	for i, c := range []struct{ name, settings string }{
 		{"namespaces", `{}`},
 		{"landlock", `{}`},
 		{"off", `{"sandbox":{"enabled":false,"onUnavailable":"allow"}}`},
 		{"bypass", `{"permissions":{"defaultMode":"bypassPermissions"}}`},
 	} {
-		for i, command := range []string{
-			"rm -r .claude", "echo '{}' > .claude/settings.json", "git checkout -q without", "mv .claude c; mkdir .claude", "git stash -q -u; rm -rf .claude",
-			"rm -r .claude; ln -s c .claude; mkdir c", "git rm -q -r .claude; git commit -q -m x",
-		} {
-			if (i+k)%samples.Step(1) != 0 {
-				continue
-			}
+		for _, command := range samples.Few(slices.Concat(commands[i:], commands[:i])) { // each kind begins with another one
 			t.Run(c.name+" "+command, func(t *testing.T) {
 				t.Parallel()
 				if c.name != "off" && !host.Contained(t) {

@@ -55,10 +55,11 @@ func TestAttackWorkspaces(t *testing.T) {
 	if raw, r := s.call(mallory, "Read", object{"file_path": "own"}, nil); r.IsError {
 		t.Fatalf("the own file: %s", raw)
 	}
+	above := filepath.Dir(filepath.Dir(s.ws))
 	for _, command := range []string{
-		"cat ../ws/secret", "cat " + secret, "cat /proc/*/root" + secret, "ls -laR ..", "cat /proc/*/cwd/secret", "grep -rs CANARY / --include=secret",
+		"cat ../ws/secret", "cat " + secret, "cat /proc/*/root" + secret, "ls -laR ..", "cat /proc/*/cwd/secret", "grep -rs CANARY " + above,
 		"ln ../ws/secret hard; cat hard", "ln -s " + s.ws + " soft; cat soft/secret", "mount --bind " + s.ws + " . ; cat secret",
-		`cat $(find / -maxdepth 7 \( -path /proc -o -path /sys -o -path /usr \) -prune -o -name secret -print 2>/dev/null)`, "mv ../ws ../ws2", "rmdir ../mallory; ln -s ws ../mallory",
+		"cat $(find " + above + " /proc/self/root" + above + " -name secret)", "mv ../ws ../ws2", "rmdir ../mallory; ln -s ws ../mallory",
 		"python3 -c 'import os; print(open(os.path.join(\"..\", \"w\"+\"s\", \"sec\"+\"ret\")).read())'",
 		"cat " + s.state + "/remote/*.token", "python3 -c 'import glob,socket\nfor p in glob.glob(\"" + s.state + "/remote/*\"):\n s=socket.socket(socket.AF_UNIX); s.connect(p); print(\"LINKED\", p)'",
 	} {
