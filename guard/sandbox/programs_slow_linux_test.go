@@ -14,6 +14,24 @@ func init() {
 	const project = `<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><TargetFramework>net8.0</TargetFramework></PropertyGroup><ItemGroup><PackageReference Include="x" Version="1.0.0"/></ItemGroup></Project>`
 	const packages = `{"repositories":[{"type":"composer","url":"http://HOST/"},{"packagist.org":false}],"config":{"secure-http":false},"require":{"x/y":"*"}}`
 	programs = append(programs, []program{
+		{"wget", "wget -qO- --tries=1 http://HOST/", "the web: HOST", "80", ""},
+		{"ssh", "ssh -o BatchMode=yes -o ConnectTimeout=20 HOST true", "raw SSH-2.0-", "22", ""},
+		{"npm", "npm view x --registry http://HOST/ --fetch-retries=0 --no-update-notifier --cache $TMPDIR/npm", "http HOST", "80", ""},
+		{"pip", "pip download --no-cache-dir --disable-pip-version-check --retries 0 --trusted-host HOST -i http://HOST/ x", "http HOST", "80", ""},
+		{"python3", `python3 -c '
+import asyncio
+async def main():
+    r, w = await asyncio.open_connection("HOST", 25)
+    w.write(b"asyncio!"); await w.drain(); await r.read()
+asyncio.run(main())'`, "raw asyncio!", "25", ""},
+		{"cargo", "CARGO_HOME=$TMPDIR/cargo CARGO_NET_RETRY=0 cargo search --registry x --config 'registries.x.index=\"sparse+http://HOST/\"' y", "http HOST", "80", ""},
+		{"node", `node -e 'fetch("http://HOST/").then(r => r.text()).then(console.log, e => console.log(e.cause))'`, "the web: HOST", "80", ""},
+		{"java", `printf 'class G{public static void main(String[] a)throws Exception{new java.net.URL("http://HOST/").openStream().transferTo(System.out);}}' >$TMPDIR/G.java; java $TMPDIR/G.java`, "the web: HOST", "80", ""},
+		{"openssl", "openssl s_client -connect HOST:443 -servername HOST </dev/null", "BEGIN CERTIFICATE", "443", ""},
+		{"psql", "PGCONNECT_TIMEOUT=20 psql -h HOST -U x -c 'select 1' x", "raw \x00\x00\x00\x08\x04\xd2", "5432", ""},
+		{"perl", `perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new("HOST:25") or die $@; print $s "perlperl"; $s->flush; <$s>'`, "raw perlperl", "25", ""},
+		{"nc", "printf hellohello | nc -w 20 HOST 25", "raw hello", "25", ""},
+		{"redis-cli", "redis-cli -h HOST ping", "raw ", "6379", ""},
 		{name: "aiohttp", needs: "python3 -c 'import aiohttp'", want: "the web: HOST", port: "80", command: `/usr/bin/python3 -c '
 import aiohttp, asyncio
 async def main():
@@ -47,6 +65,28 @@ except grpc.FutureTimeoutError: pass'`, want: "raw PRI * HT", port: "25"},
 		{name: "websocket", needs: "type bun", command: `bun -e 'new WebSocket("ws://HOST/").onerror = () => process.exit()'`, want: "http HOST", port: "80"},
 		{name: "wget", command: "wget -qO- --tries=1 --no-check-certificate https://HOST/", want: "tls HOST", port: "443"},
 		{name: "yarn", command: "yarn info x --registry http://HOST/ --cache-folder $TMPDIR/yarn --network-timeout 5000", want: "http HOST", port: "80"},
+	}...)
+	const aws = `AWS_ACCESS_KEY_ID=AKIAEXAMPLEEXAMPLE00 AWS_DEFAULT_REGION=us-east-1 aws --endpoint-url https://aws.allowed.test `
+	logins = append(logins, []login{
+		{"npm", `printf '//npm.allowed.test/:_authToken=${NPM_TOKEN}\n' >.npmrc; npm whoami --registry https://npm.allowed.test/ --fetch-retries=0 --no-update-notifier --cache $TMPDIR/npm; rm .npmrc`, "logged-in"},
+		{"python3", `python3 -c '
+try: import requests
+except ImportError: print("logged-in"); raise SystemExit
+import os
+print(requests.get("https://api.allowed.test/", auth=("me", os.environ["TOKEN"])).text)'`, "logged-in"},
+		{"node", `node -e 'fetch("https://api.allowed.test/", {headers: {authorization: "Bearer " + process.env.TOKEN}}).then(r => r.text()).then(console.log, e => console.log(e.cause))'`, "logged-in"},
+		{"aws", aws + `sts get-caller-identity`, "logged-in"},
+		{"aws", `echo x >x; ` + aws + `s3 cp x "s3://bucket/a b"`, "upload: ./x to s3"},
+		{"aws", aws + `s3 cp "s3://bucket/a b" y && [ "$(stat -c %s y)" = 20971520 ] && tail -n1 y; rm -f y`, "\nlogged-in"}, // in parts
+		{"java", `cat >$TMPDIR/A.java <<'END'
+import java.net.*;
+public class A { public static void main(String[] a) throws Exception {
+	URLConnection c = new URL("https://api.allowed.test/").openConnection();
+	c.setRequestProperty("Authorization", "Bearer " + System.getenv("TOKEN"));
+	System.out.println(new String(c.getInputStream().readAllBytes())); } }
+END
+keytool -list -keystore "$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")/lib/security/cacerts" -storepass changeit | grep -c trustedCert && java $TMPDIR/A.java`, "logged-in"},
+		{"wget", `wget -qO- --header "Authorization: Bearer $TOKEN" https://api.allowed.test/`, "logged-in"},
 	}...)
 }
 
