@@ -41,14 +41,19 @@ requests to the hosts of the service, over TLS. The entries are kept for the wor
 		Args:    exactly(1, "toolhost credential remove GITHUB_TOKEN"),
 		Example: "  toolhost credential remove GITHUB_TOKEN",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.eachMask(args, func(list string, m settings.Mask) error {
+			var hosts []string
+			if err := flags.eachMask(args, func(list string, m settings.Mask) error {
 				if err := settings.Remove(m.Entry, list); err != nil {
 					return err
 				}
+				hosts = append(hosts, m.InjectHosts...)
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "removed: %s, from %s\n", sanitized(m.Entry.Text),
 					sanitized(m.Entry.Where()))
 				return err
-			})
+			}); err != nil {
+				return err
+			}
+			return flags.tellAllowed(cmd.OutOrStdout(), hosts)
 		},
 	}
 	test := &cobra.Command{
@@ -184,6 +189,33 @@ func (f *hostFlags) addMask(w io.Writer, list string, entry map[string]any, host
 		}
 	}
 	return true, nil
+}
+
+// tellAllowed names the hosts of removed masks that stay allowed although no other mask needs them. Whether they were
+// allowed by addMask or by the person is not known.
+func (f *hostFlags) tellAllowed(w io.Writer, hosts []string) error {
+	_, set, err := f.loadRules(nil)
+	if err != nil {
+		return err
+	}
+	needed := map[string]bool{}
+	if err := f.eachMask(nil, func(_ string, m settings.Mask) error {
+		for _, host := range m.InjectHosts {
+			needed[host] = true
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, e := range set.Sandbox.Network.AllowedDomains {
+		if slices.Contains(hosts, e.Text) && !needed[e.Text] {
+			needed[e.Text] = true // one line each
+			if _, err := fmt.Fprintf(w, "commands still reach %s, which you may have allowed yourself: toolhost rules --remove %[1]s ends that\n", sanitized(e.Text)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // tryMask tests a new mask. A failure is not an error, because the token may be set later.
