@@ -100,7 +100,8 @@ func grep(ctx context.Context, env *Env, path guard.Path, in grepInput) (Result,
 	scope := searchScope(env.Policy, path)
 	asked, rules := env.Policy.Asking(path)
 	scope.Asked = asked
-	if named := env.Policy.Commands().Private().Named; asked != nil && path.Own() {
+	if asked != nil && path.Own() {
+		named := env.Policy.Commands().Private().Named
 		scope.Asked = func(at string) bool { return asked(named(at)) }
 	}
 	query := search.GrepQuery{

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
@@ -62,7 +64,7 @@ func (k *policyData) resolve(dir Path, name string) (Path, error) {
 			return Path{}, fmt.Errorf("the path %s cannot be resolved: %w", p.given, err)
 		}
 	}
-	if k.inPrivate(p.real) || k.inPrivate(p.given) {
+	if !k.inRoot(p) && (k.inPrivate(p.real) || k.inPrivate(p.given)) {
 		if !filepath.IsAbs(name) {
 			name = dir.real + "/" + name
 		}
@@ -76,6 +78,14 @@ func (k *policyData) resolve(dir Path, name string) (Path, error) {
 		p.links = min(p.links, 1)
 	}
 	return p, nil
+}
+
+// inRoot reports whether a path without symbolic links lies in a root. Such a path means the same file to commands: the
+// containment, whose first test is slow, does not matter.
+func (k *policyData) inRoot(p Path) bool {
+	real := pathname.Slashed(p.real)
+	return p.given == p.real &&
+		slices.ContainsFunc(k.roots, func(r pathname.Place) bool { return pathname.Within(real, pathname.Slashed(r.Real)) })
 }
 
 // inPrivate reports whether a name means a different file to contained commands than to the host.
