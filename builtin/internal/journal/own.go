@@ -90,7 +90,7 @@ func (j *Journal) own(c *Change, changes []PathChange) ([]PathChange, error) {
 
 // addRunning adds the other commands that run and may have made the changes.
 func (j *Journal) addRunning(c *Change, changes []PathChange) error {
-	return j.eachRunning(func(_ string, r Running, alive bool) {
+	return j.eachRunning(false, func(_ string, r Running, _ bool) {
 		if r.ID == c.ID || r.Lasting || c.Lasting || !slices.ContainsFunc(r.Roots, func(root string) bool {
 			return slices.ContainsFunc(changes, func(p PathChange) bool { return isWithin(p.Path, root) })
 		}) {

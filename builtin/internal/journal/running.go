@@ -62,7 +62,7 @@ func (j *Journal) sweepRooms() error {
 		return nil
 	}
 	needed := map[string]bool{}
-	if err := j.eachRunning(func(_ string, r Running, _ bool) {
+	if err := j.eachRunning(false, func(_ string, r Running, _ bool) {
 		for _, b := range r.Bases {
 			needed[b.Room] = true
 		}
@@ -80,7 +80,7 @@ func (j *Journal) sweepRooms() error {
 
 // RunningIn returns the commands that run and may write in or above one of some directories, the oldest first.
 func (j *Journal) RunningIn(dirs ...string) (all []Running, err error) {
-	err = j.eachRunning(func(_ string, r Running, alive bool) {
+	err = j.eachRunning(false, func(_ string, r Running, alive bool) {
 		if alive && (r.Roots == nil || slices.ContainsFunc(r.Roots, func(root string) bool {
 			return slices.ContainsFunc(dirs, func(dir string) bool { return isWithin(root, dir) || isWithin(dir, root) })
 		})) {
@@ -93,20 +93,15 @@ func (j *Journal) RunningIn(dirs ...string) (all []Running, err error) {
 
 // UnsettledRoots returns the roots of commands whose host was killed and whose entries are not settled.
 func (j *Journal) UnsettledRoots() (roots []string, err error) {
-	err = j.eachRunning(func(_ string, r Running, alive bool) {
-		if !alive {
-			roots = append(roots, r.Roots...)
-		}
-	})
+	err = j.eachRunning(true, func(_ string, r Running, _ bool) { roots = append(roots, r.Roots...) })
 	return roots, err
 }
 
 // Killed takes over the entries of commands whose host was killed while they ran: those that mine selects, each by one
 // process. The caller ends each with Settle, or gives it back.
 func (j *Journal) Killed(mine func(Running) bool) (all []*Entry, err error) {
-	err = j.eachRunning(func(file string, r Running, alive bool) {
-		mine := !alive && idNames.MatchString(r.ID) && mine(r)
-		if mine && os.Rename(file, j.owner.openFile(r.ID)) == nil { // else another process has it
+	err = j.eachRunning(true, func(file string, r Running, _ bool) {
+		if idNames.MatchString(r.ID) && mine(r) && os.Rename(file, j.owner.openFile(r.ID)) == nil { // else another process has it
 			all = append(all, &Entry{Running: r, journal: j, taken: file})
 		}
 	})
@@ -119,20 +114,28 @@ func (j *Journal) RoomOf(b Base) string { return j.roomAt(b.Room) }
 // GiveBack leaves an entry that was taken over to the next process, or to the next time.
 func (e *Entry) GiveBack() { _ = os.Rename(e.journal.owner.openFile(e.ID), e.taken) }
 
-// eachRunning reads the files of the entries of commands. Those of killed hosts stay until they are settled, or are
-// old. What cannot be read has no roots.
-func (j *Journal) eachRunning(do func(file string, r Running, alive bool)) error {
+// eachRunning reads the files of the entries of commands, or with killed only those of killed hosts. These stay until
+// they are settled, or are old. What cannot be read has no roots.
+func (j *Journal) eachRunning(killed bool, do func(file string, r Running, alive bool)) error {
 	if j.cfg.Dir == "" {
 		return nil
 	}
 	files, err := filepath.Glob(filepath.Join(j.cfg.Dir, openName, "*.*"))
+	living := map[string]bool{}
 	for _, file := range files {
 		owner, _, _ := strings.Cut(filepath.Base(file), ".")
+		alive, known := living[owner]
+		if !known {
+			alive = idNames.MatchString(owner) && j.owner.alive(owner)
+			living[owner] = alive
+		}
+		if alive && killed {
+			continue // a host with many tasks would read all of them before each command
+		}
 		raw, readErr := privatefile.Read(file, maxRunning)
 		if errors.Is(readErr, os.ErrNotExist) || readErr == nil && len(raw) == 0 {
 			continue // it has just ended, or is an entry whose files are announced
 		}
-		alive := idNames.MatchString(owner) && j.owner.alive(owner)
 		var r Running
 		if err := errors.Join(readErr, json.Unmarshal(raw, &r)); err != nil {
 			r = Running{Command: fmt.Sprintf("(unknown: %v)", err)}
