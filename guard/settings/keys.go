@@ -339,7 +339,7 @@ func searchKeys() []key {
 		{name: "search.index", form: formSwitch, order: strict(false), def: "true",
 			doc: "Keep an index of the contents of files, so that most need not be read in a search.",
 			set: flag(func(s *Settings) *bool { return &s.Search.Index })},
-		number("memory", "256", "How many MiB of indexes and, up to an eighth, of contents searches keep in memory.",
+		number("memory", "256", "How many MiB of indexes and, up to a twentieth, of contents searches keep in memory.",
 			func(s *Search) *int { return &s.Memory }),
 		number("roots", "4", "How many directories may have an index at once.",
 			func(s *Search) *int { return &s.Roots }),

@@ -332,7 +332,7 @@ type historySettings struct {
 type Search struct {
 	// Index keeps an index of the contents of files, besides their list. Default true.
 	Index bool
-	// Memory is how many MiB of indexes and, up to an eighth, of contents are kept. Default 256.
+	// Memory is how many MiB of indexes and, up to a twentieth, of contents are kept. Default 256.
 	Memory int
 	// Roots is how many directories may have an index at the same time. Default 4.
 	Roots int
