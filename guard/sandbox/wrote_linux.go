@@ -16,7 +16,7 @@ import (
 )
 
 // WriteGateWorks reports why a [WriteGate] is told of nothing on this machine, or nil.
-func WriteGateWorks() error { return kernel.NotifyWorks() }
+func WriteGateWorks() error { return kernel.TellWorks() }
 
 // serve adds the judges of the calls that the gate is told of. No argument is looked at: whatever a call means when the
 // kernel carries it out, the gate was told before.

@@ -253,9 +253,8 @@ func (c *Call) Interrupted() bool {
 // Restart is ERESTARTSYS of the kernel, the answer to a call that was Interrupted.
 const Restart = unix.Errno(512)
 
-// NotifyWorks reports why calls cannot be judged on this machine, as far as a process can test it
-// on itself.
-func NotifyWorks() error {
+// TellWorks reports why a listener is not told of calls on this machine, or cannot see when they are over.
+func TellWorks() error {
 	action := uint32(unix.SECCOMP_RET_USER_NOTIF)
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0,
 		uintptr(unsafe.Pointer(&action))); errno != 0 {
@@ -266,8 +265,18 @@ func NotifyWorks() error {
 		strings.TrimSpace(string(scope)) == noAttach {
 		return errors.New("kernel.yama.ptrace_scope is 3")
 	}
+	return nil
+}
+
+// NotifyWorks reports why calls cannot be judged on this machine, as far as a process can test it
+// on itself.
+func NotifyWorks() error {
+	if err := TellWorks(); err != nil {
+		return err
+	}
 	self := &Call{Thread: os.Getpid()}
-	if _, err := self.Memory(uint64(uintptr(unsafe.Pointer(&action))), 4); err != nil {
+	var word [4]byte
+	if _, err := self.Memory(uint64(uintptr(unsafe.Pointer(&word))), len(word)); err != nil {
 		return fmt.Errorf("process_vm_readv: %w", err)
 	}
 	r, w, err := os.Pipe()
