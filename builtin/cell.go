@@ -15,7 +15,6 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/connectgate"
 	"github.com/toolhost/toolhost/guard/sandbox/execgate"
-	"github.com/toolhost/toolhost/guard/settle"
 )
 
 // A CellSpec describes a program, such as an agent, that runs with all its descendants in a sandbox of its own.
@@ -87,12 +86,9 @@ type Cell struct {
 	gate    *execGate
 	mark    *commandMark
 	refused func() []string
-	cleanup func() []string
-	// settling is the program as the keeper of protected files knows it: a task.
-	settling *settle.Command
-	stop     context.CancelFunc
-	close    func() []string
-	links    linkPlaces
+	stop    context.CancelFunc
+	close   func() []string
+	links   linkPlaces
 }
 
 // A loginPublisher publishes ports on which a program waits for the browser of the user.
@@ -114,23 +110,13 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cell{runtime: b, box: box, refused: box.Refusing(), cleanup: b.sandboxes.Cleanup()}
+	c := &Cell{runtime: b, box: box, refused: box.Refusing()}
 	c.close = sync.OnceValue(c.end)
-	var before []string
-	if c.settling, before, err = b.sandboxes.Enter(box); err == nil {
-		before = append(before, c.settling.Background()...)
-	}
-	for _, note := range before {
-		b.log.Warn(note)
-	}
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
-	if err != nil {
-		return nil, err
-	}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	if !e.Policy.Commands().Network().Publish {
@@ -208,10 +194,7 @@ func (c *Cell) end() (lines []string) {
 		lines = append(lines, c.gate.lines()...)
 	}
 	lines = append(lines, c.refused()...)
-	lines = append(lines, c.cleanup()...)
-	if c.settling != nil {
-		lines = append(lines, c.settling.End()...)
-	}
+	lines = append(lines, c.box.EndSession()...)
 	lines = append(lines, c.links.removeNew()...)
 	if c.mark != nil {
 		lines = append(lines, c.mark.end().lines()...)

@@ -116,7 +116,6 @@ func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 		}
 		return allowed, why
 	})
-	settle := b.sandboxes.Cleanup()
 	leave := func() {
 		hosts.Close()
 		b.sandboxes.Discard(s.Key, c)
@@ -129,9 +128,6 @@ func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 	}
 	kill := func() error {
 		_, err := p.Kill()
-		for _, note := range settle() {
-			b.log.Warn(note)
-		}
 		leave()
 		return err
 	}

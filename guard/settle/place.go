@@ -27,6 +27,7 @@ type place struct {
 	mu     sync.Mutex // held while files are exchanged
 	users  int        // commands of this host that run
 	calls  int        // those of them that are not tasks
+	asleep int        // tasks that change nothing until [place.wake]
 	keep   bool       // changes stay: all these commands run in a mode without questions
 	rec    record
 	memory memory
@@ -90,7 +91,11 @@ func (p *place) first(keep bool) error {
 			}
 			begin = p.readFirst
 		}
-		if err := begin(); err != nil {
+		err := begin()
+		if err == nil && p.store.mark(mixedAt, "1") != nil {
+			err = &stateError{errors.New("its lock cannot be written")}
+		}
+		if err != nil {
 			statedir.Unlock(p.store.lock)
 			return err
 		}
@@ -147,7 +152,9 @@ func (p *place) read() error {
 
 // readFirst reads for a first call. The record of a host whose tasks run is in its memory too.
 func (p *place) readFirst() error {
-	p.ofTasks = nil
+	if p.asleep == 0 {
+		p.ofTasks = nil
+	}
 	err := p.read()
 	switch {
 	case err == nil:
@@ -174,6 +181,12 @@ func (p *place) open() error {
 		p.joinTasks()
 		return nil
 	}
+	if p.store.running() && !p.store.mixed() && p.readClaims() { // a host was killed whose tasks slept
+		if err := p.adopt(); err != nil {
+			return err
+		}
+	}
+	p.ofTasks = nil
 	if err := p.store.unclaim(); err != nil {
 		return &stateError{err}
 	}
@@ -184,7 +197,7 @@ func (p *place) open() error {
 	if err := p.adopt(); err != nil {
 		return err
 	}
-	if err := p.store.mark(true); err != nil {
+	if err := p.store.mark(runningAt, "1"); err != nil {
 		return &stateError{err}
 	}
 	p.enter()
@@ -235,11 +248,12 @@ func (p *place) endLast(task bool) {
 	}
 	p.told, p.ofTasks = nil, nil
 	if p.settle(); len(p.stuck) == 0 {
-		_ = p.store.mark(false) // else the next command settles once more
+		_ = p.store.mark(runningAt, "00") // else the next command settles once more
 	}
 }
 
-// adopt takes what stands at protected names for known: no command has run since it was settled.
+// adopt takes what stands at protected names for known: no command has run since it was settled. Names of tasks are
+// left out.
 func (p *place) adopt() error {
 	own := ownOfHome(p.dir)
 	changed := !maps.Equal(own, p.rec.Own)
@@ -249,10 +263,19 @@ func (p *place) adopt() error {
 		return fmt.Errorf("%s has more than %d protected files: remove some, or name a smaller workspace",
 			p.dir, maxLeaves)
 	}
+	dirs := now.dirs
+	if p.ofTasks != nil { // which may have made some
+		dirs = maps.Clone(p.rec.Dirs)
+	}
 	var known []answer
 	for _, rel := range namesOf(&p.rec, now) {
-		if p.stuck[rel] || p.isUnchanged(rel, now) {
+		if p.stuck[rel] || p.ofTasks[rel] || p.isUnchanged(rel, now) {
 			continue
+		}
+		for dir := range prefixes(filepath.Dir(string(rel))) {
+			if now.dirs[name(dir)] {
+				dirs[name(dir)] = true
+			}
 		}
 		id, st, kept, err := p.atWithCopy(rel)
 		if err != nil {
@@ -274,8 +297,8 @@ func (p *place) adopt() error {
 		}
 		p.rec.Files[rel] = next
 	}
-	changed = changed || len(now.dirs) != len(p.rec.Dirs)
-	p.rec.Dirs = now.dirs
+	changed = changed || len(dirs) != len(p.rec.Dirs)
+	p.rec.Dirs = dirs
 	if !changed {
 		return nil
 	}

@@ -3,27 +3,45 @@ package settle
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"sync"
 	"time"
 )
 
+// A Program is what a [Session] is told of a program.
+type Program struct {
+	// Keep has its changes stay, as for [Keeper.Begin].
+	Keep bool
+	// IsAgent says that a person works with the program directly, and has no calls of it: what it has changed stays as it
+	// sees it until it ends, as with a task.
+	IsAgent bool
+	// Quiet reports whether each change that the session was told of has been made. Nil: it is told of none.
+	Quiet func() bool
+	// Wake is called before the program may change files, and Rest once it does not any more, or has ended; or nil. Rest
+	// returns notes.
+	Wake func()
+	Rest func(ended bool) (notes []string)
+	// Log gets notes while the program runs.
+	Log func(notes []string)
+}
+
 // A Session is a program that runs for as long as a person works, such as a server. It is a command during its calls,
-// and whenever it changes files by itself, for as long as it does. What changes between is a person's.
+// and whenever it changes files by itself, for as long as it does. What changes between is a person's. So it is for an
+// agent, but that what it has changed is settled at its end.
 //
 // Where the system does not tell of its changes, all its life is that of a task, and its calls are commands besides.
 type Session struct {
-	k     *Keeper
-	dirs  []string
-	keep  bool
-	quiet func() bool // reports whether each change that it was told of has been made; nil: it is told of none
-	log   func(notes []string)
+	k    *Keeper
+	dirs []string
+	Program
 
 	mu     sync.Mutex
-	now    *Command // nil: what changes is a person's
-	task   *Command // where it is told of no changes
+	active bool     // else what changes is a person's
+	now    *Command // while active; nil for an agent
+	task   *Command // of an agent, or where it is told of no changes
 	calls  int
-	begun  time.Time // when now began
+	begun  time.Time // when it became active
 	last   time.Time // of a change or call
 	late   bool      // now counts as a task
 	timer  *time.Timer
@@ -38,31 +56,40 @@ const settleAfter = 200 * time.Millisecond
 const lateAfter = 10 * time.Second
 
 // Session begins a session in some directories. The caller calls [Session.Wrote] before each change that the program
-// makes, and quiet reports whether these changes have been made; a nil quiet says that Wrote is not called. log gets
-// notes.
-func (k *Keeper) Session(dirs []string, keep bool, quiet func() bool, log func(notes []string)) (*Session, error) {
-	s := &Session{k: k, dirs: dirs, keep: keep, quiet: quiet, log: log}
+// makes, unless there is no Quiet.
+func (k *Keeper) Session(dirs []string, program Program) (*Session, error) {
+	s := &Session{k: k, dirs: dirs, Program: program}
 	s.timer = time.AfterFunc(time.Hour, s.rest)
 	s.timer.Stop()
-	var why []string
+	if s.Wake == nil {
+		s.Wake, s.Rest = func() {}, func(bool) []string { return nil }
+	}
 	for _, dir := range dirs {
-		if err := leases(dir); err != nil && quiet != nil {
-			why = append(why, fmt.Sprintf("A server is settled when it has ended: %v.", err))
+		if err := leases(dir); err != nil && s.Quiet != nil {
+			s.Log([]string{fmt.Sprintf("Changes of the program cannot be told from those of a person until it has ended: %v.", err)})
+			s.Quiet = nil
 		}
 	}
-	if len(why) > 0 {
-		log(why)
-		s.quiet = nil
-	}
-	if s.quiet != nil {
+	if s.Quiet != nil && !s.IsAgent {
 		return s, nil
 	}
-	task, notes, err := k.Begin(dirs, keep)
-	if s.task = task; err == nil {
-		notes = append(notes, task.Background()...)
+	if s.Quiet == nil {
+		s.Wake() // for all its life
 	}
-	log(notes)
-	return s, err
+	task, notes, err := k.Begin(dirs, s.Keep)
+	if err != nil {
+		if s.Log(notes); s.Quiet == nil {
+			s.Log(s.Rest(true))
+		}
+		return nil, err
+	}
+	s.task = task
+	notes = append(notes, task.Background()...)
+	if s.Quiet != nil {
+		notes = append(notes, s.sleep()...)
+	}
+	s.Log(notes)
+	return s, nil
 }
 
 // Enter begins a call. The function that it returns ends it.
@@ -76,7 +103,7 @@ func (s *Session) Enter() (leave func(), err error) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.calls--; s.calls == 0 && s.now != nil && !s.settle() {
+		if s.calls--; s.calls == 0 && s.active && !s.settle() {
 			s.timer.Reset(settleAfter)
 		}
 	}, nil
@@ -86,23 +113,30 @@ func (s *Session) Enter() (leave func(), err error) {
 func (s *Session) Wrote() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.quiet == nil {
+	if s.Quiet == nil {
 		return nil
 	}
 	return s.open()
 }
 
-// open makes the session a command, if it is none. The caller holds the lock.
-func (s *Session) open() error {
-	if s.last = time.Now(); s.now != nil || s.closed {
+// open makes the session active. The caller holds the lock.
+func (s *Session) open() (err error) {
+	if s.last = time.Now(); s.active || s.closed {
 		return nil
 	}
-	c, notes, err := s.k.Begin(s.dirs, s.keep)
-	s.log(notes)
+	s.Wake()
+	var notes []string
+	if s.IsAgent {
+		notes, err = s.wake()
+	} else {
+		s.now, notes, err = s.k.Begin(s.dirs, s.Keep)
+	}
+	s.Log(notes)
 	if err != nil {
+		s.Log(s.Rest(false))
 		return err
 	}
-	s.now, s.begun, s.late = c, s.last, false
+	s.active, s.begun, s.late = true, s.last, false
 	s.timer.Reset(settleAfter)
 	return nil
 }
@@ -111,12 +145,12 @@ func (s *Session) open() error {
 func (s *Session) rest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.now == nil || s.calls > 0 {
+	if !s.active || s.calls > 0 {
 		return
 	}
-	if !s.late && time.Since(s.begun) > lateAfter {
+	if s.now != nil && !s.late && time.Since(s.begun) > lateAfter {
 		s.late = true
-		s.log(s.now.Background())
+		s.Log(s.now.Background())
 	}
 	if wait := settleAfter - time.Since(s.last); wait > 0 {
 		s.timer.Reset(wait)
@@ -125,34 +159,79 @@ func (s *Session) rest() {
 	}
 }
 
-// settle ends the command, unless a change may be under way. The caller holds the lock.
+// settle ends the time in which the session is active, unless a change may be under way. The caller holds the lock.
 func (s *Session) settle() bool {
-	if s.quiet != nil && !s.quiet() {
+	if s.Quiet != nil && !s.Quiet() {
 		return false
 	}
-	for _, dir := range s.dirs {
-		if p, err := s.k.place(dir); err == nil {
+	s.Log(s.Rest(false))
+	if s.IsAgent {
+		s.Log(s.sleep())
+	} else {
+		for p := range s.places() {
 			p.cutOff()
 		}
+		s.Log(s.now.End())
+		s.now = nil
 	}
-	s.log(s.now.End())
-	s.now = nil
+	s.active = false
 	return true
 }
 
-// End says that everything that the program has started has ended.
-func (s *Session) End() {
+// End says that everything that the program has started has ended. It returns notes.
+func (s *Session) End() (notes []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
 	s.closed = true
 	s.timer.Stop()
-	if s.now != nil {
-		s.log(s.now.End())
-		s.now = nil
+	if s.active {
+		notes = s.Rest(true)
+	}
+	if s.Quiet == nil {
+		notes = append(notes, s.Rest(true)...)
+	}
+	if s.active && s.now != nil {
+		notes = append(notes, s.now.End()...)
+	}
+	if !s.active && s.IsAgent && s.Quiet != nil {
+		more, _ := s.wake() // what it has not changed is a person's
+		notes = append(notes, more...)
 	}
 	if s.task != nil {
-		s.log(s.task.End())
+		notes = append(notes, s.task.End()...)
 	}
+	s.active = false
+	return notes
+}
+
+// places yields the places of the directories.
+func (s *Session) places() iter.Seq[*place] {
+	return func(yield func(*place) bool) {
+		for _, dir := range s.dirs {
+			if p, err := s.k.place(dir); err == nil && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// sleep says that the task of an agent changes nothing until wake.
+func (s *Session) sleep() (notes []string) {
+	for p := range s.places() {
+		notes = append(notes, p.sleep()...)
+	}
+	return notes
+}
+
+func (s *Session) wake() (notes []string, err error) {
+	for p := range s.places() {
+		more, failed := p.wake()
+		notes, err = append(notes, more...), errors.Join(err, failed)
+	}
+	return notes, err
 }
 
 // openWait is how long a program of a person may have a file open for writing.
@@ -174,12 +253,33 @@ func (p *place) cutOff() {
 	}
 }
 
-func (p *place) cutOffAt(f side, until time.Time) error {
-	for openForWriting(f.dir, f.name) && time.Now().Before(until) {
+// StaysOpen reports whether a file may be open for writing, and is still after a while, or until then if that is not
+// zero.
+func StaysOpen(dir *os.Root, name string, until time.Time) bool {
+	for openForWriting(dir, name) {
+		if until.IsZero() {
+			until = time.Now().Add(openWait)
+		}
+		if !time.Now().Before(until) {
+			return true
+		}
 		time.Sleep(openWait / 20)
 	}
+	return false
+}
+
+// isOpen reports whether what stands at a name may be open for writing until then.
+func (p *place) isOpen(rel name, until time.Time) (open bool) {
+	err := inDir(p.path(rel), func(f side) error {
+		open = StaysOpen(f.dir, f.name, until)
+		return nil
+	})
+	return open || err != nil && !missing(err)
+}
+
+func (p *place) cutOffAt(f side, until time.Time) error {
 	for range copyTries {
-		if !openForWriting(f.dir, f.name) {
+		if !StaysOpen(f.dir, f.name, until) {
 			return nil
 		}
 		was, err := f.dir.Lstat(f.name)

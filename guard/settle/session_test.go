@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,8 @@ func TestSession(t *testing.T) {
 	g.write(".mcp.json", "old")
 	var notes []string
 	quiet := true
-	s, err := g.k.Session([]string{g.dir}, false, func() bool { return quiet }, func(more []string) { notes = append(notes, more...) })
+	log := func(more []string) { notes = append(notes, more...) }
+	s, err := g.k.Session([]string{g.dir}, Program{Quiet: func() bool { return quiet }, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,7 @@ func TestSession(t *testing.T) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			s.mu.Lock()
-			over := s.now == nil
+			over := !s.active
 			s.mu.Unlock()
 			if over {
 				return
@@ -83,8 +85,8 @@ func TestSessionLate(t *testing.T) {
 	g := newGround(t)
 	g.write(".mcp.json", "old")
 	var notes []string
-	s, err := g.k.Session([]string{g.dir}, false, func() bool { return false },
-		func(more []string) { notes = append(notes, more...) })
+	s, err := g.k.Session([]string{g.dir}, Program{Quiet: func() bool { return false },
+		Log: func(more []string) { notes = append(notes, more...) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +111,7 @@ func TestSessionLate(t *testing.T) {
 func TestSessionUntold(t *testing.T) {
 	g := newGround(t)
 	g.write(".mcp.json", "old")
-	s, err := g.k.Session([]string{g.dir}, false, nil, func([]string) {})
+	s, err := g.k.Session([]string{g.dir}, Program{Log: func([]string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,4 +151,161 @@ func TestHome(t *testing.T) {
 	os.RemoveAll(filepath.Join(g.dir, ".claude"))
 	g.call(func() { g.write(".claude/settings.json", "by a command") })
 	g.want("a directory that was removed", ".bashrc=old .claude.json=by another program src/ src/.vscode/ src/.vscode/tasks.json=old")
+}
+
+// TestSessionOfAgent has an agent and a person change files in turn: what the agent has changed stays while it runs, also
+// for calls, and is held at its end, whoever has changed it after. What a person alone has changed is the person's.
+func TestSessionOfAgent(t *testing.T) {
+	g := newGround(t)
+	for _, rel := range []string{".mcp.json", ".envrc", ".vscode/settings.json", ".vscode/tasks.json"} {
+		g.write(rel, "old")
+	}
+	var notes []string
+	var s *Session
+	quiet := true
+	agent := func(do func()) {
+		t.Helper()
+		if err := s.Wrote(); err != nil {
+			t.Fatal(err)
+		}
+		do()
+	}
+	sleeps := func() {
+		t.Helper()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.active && !s.settle() {
+			t.Fatal("it does not sleep")
+		}
+	}
+	begin := func() {
+		t.Helper()
+		notes = nil
+		var err error
+		s, err = g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: func() bool { return quiet },
+			Log: func(more []string) { notes = append(notes, more...) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin()
+	g.write(".vscode/settings.json", "by a person")
+	agent(func() {
+		g.write(".mcp.json", "by the agent")
+		g.write(".idea/x", "by the agent")
+		g.write(".exrc", "by the agent")
+	})
+	sleeps()
+	g.write(".vscode/tasks.json", "by a person")
+	g.write(".exrc", "by a person, after the agent")
+	g.write(".vimrc", "by a person")
+	const both = ".envrc=old .exrc=by a person, after the agent .idea/ .idea/x=by the agent .mcp.json=by the agent " +
+		".vimrc=by a person .vscode/ .vscode/settings.json=by a person .vscode/tasks.json=by a person"
+	g.want("while it runs", both)
+	if note := g.call(func() { g.want("in a call", both); g.write(".envrc", "by a call") }); strings.Contains(note, ".vimrc") ||
+		!strings.Contains(note, ".envrc (changed)") {
+		t.Errorf("the call says %q", note)
+	}
+	g.want("after a call", both)
+	g.write(".vscode/settings.json", "by a person again")
+	agent(func() { g.write(".vscode/tasks.json", "by the agent, after a person") })
+	sleeps()
+	g.write(".vimrc", "by a person at the end")
+	told := strings.Join(s.End(), "\n")
+	const after = ".envrc=old .mcp.json=old .vimrc=by a person at the end .vscode/ " +
+		".vscode/settings.json=by a person again .vscode/tasks.json=by a person"
+	g.want("after its end", after)
+	for _, rel := range []string{".mcp.json (changed)", ".idea/x (new)", ".exrc (new)", ".vscode/tasks.json (changed)"} {
+		if !strings.Contains(told, rel) {
+			t.Errorf("%s is not told: %q", rel, told)
+		}
+	}
+	if strings.Contains(told, ".vimrc") || strings.Contains(told, "settings.json") || len(notes) > 0 {
+		t.Errorf("told: %q, %q", told, notes)
+	}
+
+	begin()
+	g.want("in the next run", ".envrc=by a call .exrc=by a person, after the agent .idea/ .idea/x=by the agent .mcp.json=by the agent "+
+		".vimrc=by a person at the end .vscode/ .vscode/settings.json=by a person again .vscode/tasks.json=by the agent, after a person")
+	agent(func() { g.write(".vimrc", "by the agent") })
+	quiet = false
+	s.rest()
+	g.write(".envrc", "by what is under way")
+	quiet = true
+	sleeps()
+	g.write(".vscode/launch.json", "by a person")
+	g.kill()
+	g.k.Recover([]string{g.dir})
+	g.want("after a restart", strings.Replace(after, ".vscode/settings.json=", ".vscode/launch.json=by a person .vscode/settings.json=", 1))
+}
+
+// TestSessionOfAgentOpen has an agent keep a protected file open, and write it when it counts as a person.
+func TestSessionOfAgentOpen(t *testing.T) {
+	g := newGround(t)
+	g.write(".mcp.json", "old")
+	if err := leases(g.dir); err != nil {
+		t.Skip(err)
+	}
+	s, err := g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: func() bool { return true }, Log: func([]string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Wrote()
+	f, err := os.OpenFile(filepath.Join(g.dir, ".mcp.json"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s.mu.Lock()
+	s.settle()
+	s.mu.Unlock()
+	f.WriteString("pwned")
+	s.Wrote()
+	s.End()
+	g.want("in the end", ".mcp.json=old")
+}
+
+// TestSessionOfAgentAmongHosts has another host's calls and tasks change files while an agent sleeps: nothing of that is
+// taken for a person's, also when that host is killed.
+func TestSessionOfAgentAmongHosts(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		task, kill bool
+	}{{"a call", false, false}, {"a task", true, false}, {"a killed call", false, true}, {"a killed task", true, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGround(t)
+			g.write(".mcp.json", "old")
+			s, err := g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: func() bool { return true }, Log: func([]string) {}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := Open(g.state, nil, slog.New(slog.DiscardHandler))
+			command, _, err := other.Begin([]string{g.dir}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.task {
+				command.Background()
+			}
+			g.write(".mcp.json", "by "+c.name)
+			if c.kill {
+				for _, p := range other.places {
+					p.store.close()
+				}
+			} else {
+				command.End()
+				other.Close()
+			}
+			for range 2 {
+				if err := s.Wrote(); err != nil {
+					t.Fatal(err)
+				}
+				s.mu.Lock()
+				s.settle()
+				s.mu.Unlock()
+			}
+			s.End()
+			g.want("in the end", ".mcp.json=old")
+		})
+	}
 }

@@ -44,10 +44,16 @@ func (p *place) settled(path string, rel name) string {
 	}
 	was, listed := p.rec.Files[rel]
 	info, err := os.Lstat(p.path(rel))
+	same := err == nil && listed && stampOf(info) == was.Stamp
+	if !same && p.asleep > 0 {
+		p.alone(p.assign)
+		was, listed = p.rec.Files[rel]
+		same = listed && err == nil && stampOf(info) == was.Stamp
+	}
 	switch {
 	case !listed:
 		return ""
-	case err == nil && stampOf(info) == was.Stamp, was.Copy == "":
+	case same, was.Copy == "":
 		return path
 	}
 	return filepath.Join(p.store.dir, was.Copy)

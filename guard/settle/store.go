@@ -110,8 +110,9 @@ type memory struct {
 }
 
 // A store keeps the record and the answers of one workspace. Each host holds its lock shared while calls run, and that
-// of tasks while tasks do, so that another host sees whether they do. The file of tasks has the names that they claim,
-// one in a line.
+// of tasks while tasks do, so that another host sees whether they do. The file of the lock has two marks: whether calls
+// or tasks run, and whether what they have changed may not be told from changes of a person. The file of tasks has the
+// names that they claim, one in a line.
 type store struct {
 	dir         string
 	slots       *os.Root
@@ -174,22 +175,27 @@ func (s *store) claimed() (names []name, err error) {
 // unclaim removes all names of claim.
 func (s *store) unclaim() error { return s.tasks.Truncate(0) }
 
-// The content of the lock file while commands run, and otherwise.
-var marked, unmarked = []byte{'1'}, []byte{'0'}
+// Places of the marks in the file of the lock.
+const (
+	runningAt = 0
+	mixedAt   = 1
+)
 
 // running reports whether commands run, or ran when their host was killed.
-func (s *store) running() bool {
+func (s *store) running() bool { return s.markAt(runningAt) == '1' }
+
+// mixed reports whether changes since the last look may be those of a call or task.
+func (s *store) mixed() bool { return s.markAt(mixedAt) != '0' }
+
+func (s *store) markAt(at int64) byte {
 	mark := []byte{0}
-	_, _ = s.lock.ReadAt(mark, 0) // a file that was just made is empty
-	return mark[0] == marked[0]
+	_, _ = s.lock.ReadAt(mark, at) // a file that was just made is empty
+	return mark[0]
 }
 
-func (s *store) mark(running bool) error {
-	text := unmarked
-	if running {
-		text = marked
-	}
-	_, err := s.lock.WriteAt(text, 0)
+// mark sets the marks from a place on: "1" is set, "0" is not.
+func (s *store) mark(at int64, text string) error {
+	_, err := s.lock.WriteAt([]byte(text), at)
 	return err
 }
 

@@ -3,6 +3,8 @@ package settle
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/toolhost/toolhost/guard/statedir"
 )
@@ -17,7 +19,7 @@ func (p *place) background() []string {
 	defer p.mu.Unlock()
 	p.calls--
 	statedir.ShareLock(p.store.tasks)
-	p.claimForTasks()
+	p.claimForTasks(false)
 	p.tell()
 	if p.calls == 0 {
 		statedir.Unlock(p.store.lock)
@@ -37,36 +39,62 @@ func (p *place) tasksRun() bool {
 	return false
 }
 
-// claimForTasks leaves what has changed or is held inside to the tasks that run.
-func (p *place) claimForTasks() {
+// claimForTasks leaves what has changed or is held inside to the tasks that run, and with open what is open for writing.
+// It reports whether other hosts know of it.
+func (p *place) claimForTasks(open bool) bool {
 	if p.ofTasks == nil {
 		p.ofTasks = map[name]bool{}
 	}
 	now := p.scan()
+	until := time.Now().Add(openWait)
+	written, _ := p.store.claimed()
 	var claimed []name
 	for _, rel := range namesOf(&p.rec, now) {
 		was, h := p.rec.Files[rel], p.rec.Held[rel]
-		if h != nil && p.isIn(h) || h == nil && now.leaves[rel] != was.Stamp {
+		if h != nil && p.isIn(h) || h == nil && (now.leaves[rel] != was.Stamp || was.Racy && !p.isStill(rel)) ||
+			open && classOf(rel) == Held && p.isOpen(rel, until) {
 			p.ofTasks[rel], claimed = true, append(claimed, rel)
 		}
 	}
-	if err := p.store.claim(claimed); err != nil {
+	claimed = slices.DeleteFunc(claimed, func(rel name) bool { return slices.Contains(written, rel) })
+	err := p.store.claim(claimed)
+	if err != nil {
 		p.note("Other hosts may hold protected files that a task has changed before it ends: %v.", err)
 	}
+	return err == nil
+}
+
+// isStill reports whether a name has the content that was recorded.
+func (p *place) isStill(rel name) bool {
+	id, _, err := p.at(rel)
+	return err == nil && id == p.rec.Files[rel].ID
 }
 
 // joinTasks prepares the place for a call that begins while only tasks run.
 func (p *place) joinTasks() {
-	if err := p.store.unclaim(); err != nil {
-		p.note("What tasks have changed before cannot be told: %v.", err)
-	}
-	p.claimForTasks()
+	p.assign()
 	p.enter()
 }
 
-// leaveTasks settles what the last call has changed while only tasks go on. While git works, nothing is settled: it may
-// be a task that works.
-func (p *place) leaveTasks() {
+// assign leaves what has changed to the tasks that run, unless none can have changed it since it was looked at: then a
+// person has. The caller has the lock alone.
+func (p *place) assign() {
+	if p.asleep > 0 && !p.store.mixed() && p.tasksSleep() && p.readClaims() {
+		err := p.adopt()
+		if err == nil {
+			return
+		}
+		p.note("Protected files that a person has changed count as changed by a task: %v.", err)
+	}
+	if err := p.store.unclaim(); err != nil {
+		p.note("What tasks have changed before cannot be told: %v.", err)
+	}
+	p.ofTasks = nil
+	p.claimForTasks(p.asleep > 0)
+}
+
+// readClaims adds the names that tasks of any host claim, and reports whether it could.
+func (p *place) readClaims() bool {
 	claimed, err := p.store.claimed()
 	if err != nil {
 		p.note("What tasks have changed before cannot be told: %v.", err)
@@ -77,9 +105,65 @@ func (p *place) leaveTasks() {
 	for _, rel := range claimed {
 		p.ofTasks[rel] = true
 	}
-	if !p.gitWorks() {
+	return err == nil
+}
+
+// leaveTasks settles what the last call has changed while only tasks go on. While git works, nothing is settled: it may
+// be a task that works.
+func (p *place) leaveTasks() {
+	if p.readClaims(); !p.gitWorks() {
 		p.settle()
 	}
+	p.assigned()
+}
+
+// tasksSleep reports whether all tasks that run are asleep, and none is of another host. A task of this one is, and the
+// caller has the lock alone, so no other host looks meanwhile whether tasks run.
+func (p *place) tasksSleep() bool {
+	alone := statedir.TryLock(p.store.tasks)
+	statedir.ShareLock(p.store.tasks)
+	return alone && p.users-p.calls == p.asleep
+}
+
+// assigned leaves to tasks what has changed and is not settled. If they sleep, all further changes are a person's.
+func (p *place) assigned() {
+	if p.claimForTasks(p.asleep > 0) && p.asleep > 0 && p.tasksSleep() {
+		_ = p.store.mark(mixedAt, "0") // else no change is taken for a person's
+	}
+}
+
+// sleep says that a task changes nothing any more until wake.
+func (p *place) sleep() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asleep++
+	p.alone(p.assigned)
+	return p.takeNotes()
+}
+
+// wake says that a task may change files from now on. What has changed since it fell asleep was a person, or a call.
+func (p *place) wake() ([]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.alone(p.assign)
+	err := p.store.mark(mixedAt, "1")
+	if err == nil {
+		p.asleep--
+	}
+	return p.takeNotes(), err
+}
+
+// alone calls a function if no call runs that settles what has changed.
+func (p *place) alone(do func()) {
+	if p.calls > 0 || !p.store.lockAlone() {
+		return
+	}
+	defer statedir.Unlock(p.store.lock)
+	if err := p.read(); err != nil {
+		p.noteUnread(err)
+		return
+	}
+	do()
 }
 
 // gitWorks reports whether a git command that takes several steps is under way in a repository of the directory.

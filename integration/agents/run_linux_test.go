@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bufio"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -165,6 +166,76 @@ func TestRunSettles(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(p.Project, ".envrc")); err == nil {
 			t.Error("outside stands a planted file")
 		}
+	}
+}
+
+// TestRunPerson has a client and a person change files in turn while the client runs: what the person alone has changed
+// stays, settings of git too, and what the client has changed is held, also if the person has changed it after.
+func TestRunPerson(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	person := func(script string) {
+		t.Helper()
+		if out, ok := p.Run(t, nil, "sh", "-ec", script); !ok {
+			t.Fatal(out)
+		}
+	}
+	person("git init -q; mkdir .vscode; echo old | tee .vscode/settings.json > .vscode/tasks.json")
+	cmd := exec.CommandContext(t.Context(), host.Binary, "run", "--", "bash", "-c",
+		`while read -r line; do eval "$line"; echo did; done`)
+	cmd.Dir, cmd.Env = p.Project, host.CleanEnv(p.Home)
+	var report strings.Builder
+	cmd.Stderr = &report
+	stdin, err := cmd.StdinPipe()
+	host.Must(t, err)
+	stdout, err := cmd.StdoutPipe()
+	host.Must(t, err)
+	host.Must(t, cmd.Start())
+	said := bufio.NewScanner(stdout)
+	client := func(script string) (out string) {
+		t.Helper()
+		fmt.Fprintln(stdin, script)
+		for said.Scan() && said.Text() != "did" {
+			out += said.Text() + "\n"
+		}
+		return out
+	}
+	sleeps := func() {
+		t.Helper()
+		host.Eventually(t, func() string {
+			locks, _ := filepath.Glob(filepath.Join(p.Home, "state/*/settle/*/lock"))
+			for _, lock := range locks {
+				if text, err := os.ReadFile(lock); err == nil && string(text) == "10" {
+					return ""
+				}
+			}
+			return "the client does not sleep"
+		})
+	}
+	client(":")
+	sleeps()
+	person("echo person > .vscode/settings.json; git config core.pager person")
+	client("echo client > .vscode/tasks.json; echo client > .envrc; git config core.fsmonitor client; git config user.name client")
+	sleeps()
+	person("echo both > .vscode/tasks.json; git config core.editor person; echo again >> .vscode/settings.json")
+	if out := client("cat .vscode/*"); out != "person\nagain\nboth\n" {
+		t.Errorf("the client sees %q", out)
+	}
+	stdin.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	const held = "person\nagain\nold\nclient\nperson\nperson\n"
+	const look = "cat .vscode/* .envrc 2> /dev/null; git config user.name; git config core.pager; git config core.editor; git config core.fsmonitor"
+	if out, _ := p.Run(t, nil, "sh", "-c", look); out != held {
+		t.Errorf("after it stands %q\n%s", out, &report)
+	}
+	if said := report.String(); !strings.Contains(said, ".vscode/tasks.json (changed)") || strings.Contains(said, ".vscode/settings.json (") ||
+		!strings.Contains(said, "core.fsmonitor") || strings.Contains(said, "core.pager") {
+		t.Errorf("it reports %s", said)
+	}
+	if out, _ := p.Run(t, nil, host.Binary, "run", "--", "sh", "-c", "cat .vscode/tasks.json .envrc"); !strings.Contains(out, "both\nclient\n") {
+		t.Errorf("the next run sees %s", out)
 	}
 }
 

@@ -202,6 +202,39 @@ os.write(kept["f"], b"{}")`, `os.pwrite(kept["f"], b"pwned", 0)`},
 	}
 }
 
+// TestSettleServerGit has a person set settings of git while a server runs, which stay, and the server, also by a
+// descriptor that it has kept open, which do not.
+func TestSettleServerGit(t *testing.T) {
+	t.Parallel()
+	if !host.Contained(t) {
+		t.Skip("nothing contains commands on this machine")
+	}
+	for _, backend := range []string{"namespaces", "landlock"} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			g := newLeftoverGround(t, 0)
+			if backend == "landlock" {
+				g.as = host.WithoutNamespaces(t)
+			}
+			s := g.startServed(t, "")
+			s.MustCall("mcp__s__py", host.Args{"text": `kept["f"] = os.open(".git/config", os.O_RDWR | os.O_APPEND)`})
+			g.settled(t)
+			g.must(t, g.ws, "git config core.pager person")
+			g.goAlone(t, "go.py", `os.write(kept["f"], b"[core]\n\tfsmonitor = pwned\n")`)
+			g.goAlone(t, "go.sh", "git config core.editor pwned; git config user.name server")
+			g.settled(t)
+			g.must(t, g.ws, "git config core.sshCommand person")
+			s.MustCall("mcp__s__sh", host.Args{"text": "git config core.askPass pwned"})
+			g.settled(t)
+			s.End()
+			const want = "person\nperson\nserver\n"
+			if now := g.must(t, g.ws, "git config core.pager; git config core.sshCommand; git config user.name; git config core.fsmonitor; git config core.editor; git config core.askPass; true"); now != want {
+				t.Errorf("the settings are %q\n%s", now, s.Stderr)
+			}
+		})
+	}
+}
+
 // TestSettleServerBusy has a server plant a protected file between calls while one of its threads never shows that it
 // has left a call: it computes, waits for the other end of a pipe, or is stopped.
 func TestSettleServerBusy(t *testing.T) {

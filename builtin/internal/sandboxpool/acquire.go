@@ -121,7 +121,9 @@ func (cs *Pool) run(ctx context.Context, s *start, kind kind) (*Sandbox, error) 
 	}
 	close(s.done)
 	if unused {
-		cs.baseline.End(c.dirs())
+		if c.session == nil {
+			cs.baseline.End(c.dirs())
+		}
 		return nil, errors.Join(err, c.close(cs))
 	}
 	if err != nil {

@@ -35,39 +35,66 @@ func (cs *Pool) AcquireCell(ctx context.Context, key string, policy *guard.Polic
 	return cs.acquire(ctx, key, policy, kind{cell: cell})
 }
 
-// openServer starts a sandbox with a session for its server, if the server sees the workspace. Where the system does not
-// tell of its changes, the session is a task.
-func (cs *Pool) openServer(c *Sandbox, start func(*sandbox.WriteGate) (*sandbox.Sandbox, error)) (box *sandbox.Sandbox,
-	err error) {
-	if c.cell == nil || len(c.dirs()) == 0 {
+// openSession starts a sandbox with a session for its server, if that sees the workspace, or its agent. Where the system
+// does not tell of its changes, the session is a task.
+func (cs *Pool) openSession(c *Sandbox, agent bool,
+	start func(*sandbox.WriteGate) (*sandbox.Sandbox, error)) (box *sandbox.Sandbox, err error) {
+	if c.cell == nil && !agent || len(c.dirs()) == 0 {
 		return start(nil)
 	}
-	log := func(notes []string) {
-		for _, note := range notes {
-			cs.log.Warn(note)
-		}
+	program := settle.Program{Keep: c.policy.Commands().KeepsChanges(), IsAgent: agent, Log: cs.warn}
+	var clean func() []string
+	program.Wake = func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		clean = cs.Cleanup()
+		cs.baseline.Begin(c.dirs(), c.guarded)
 	}
-	keeper, keeps := cs.baseline.Settle(), c.policy.Commands().KeepsChanges()
+	program.Rest = func(ended bool) []string {
+		defer cs.baseline.End(c.dirs())
+		if !ended {
+			cs.baseline.CutOff(c.dirs())
+		}
+		return clean()
+	}
 	if sandbox.WriteGateWorks() == nil {
 		var session *settle.Session
 		gate := sandbox.NewWriteGate(func() error { return session.Wrote() })
-		if session, err = keeper.Session(c.dirs(), keeps, gate.Quiet, log); err != nil {
+		program.Quiet = gate.Quiet
+		if session, err = cs.baseline.Settle().Session(c.dirs(), program); err != nil {
 			return nil, err
 		}
 		if box, err = start(gate); err == nil {
 			c.session = session
 			return box, nil
 		}
-		session.End()
+		cs.warn(session.End())
 	}
-	cs.log.Warn("changes of a server cannot be told from those of a person: they are settled when it has ended")
-	if c.session, err = keeper.Session(c.dirs(), keeps, nil, log); err != nil {
+	cs.log.Warn("changes of a program cannot be told from those of a person: they are settled when it has ended")
+	program.Quiet = nil
+	if c.session, err = cs.baseline.Settle().Session(c.dirs(), program); err != nil {
 		return nil, err
 	}
 	if box, err = start(nil); err != nil {
-		c.session.End()
+		cs.warn(c.session.End())
+		c.session = nil
 	}
 	return box, err
+}
+
+func (cs *Pool) warn(notes []string) {
+	for _, note := range notes {
+		cs.log.Warn(note)
+	}
+}
+
+// EndSession settles what the program of a server or an agent has changed, once everything that it has started has
+// ended, and returns notes.
+func (c *Sandbox) EndSession() []string {
+	if c.session == nil {
+		return nil
+	}
+	return c.session.End()
 }
 
 // Enter begins a call of the server in the sandbox. leave ends it.

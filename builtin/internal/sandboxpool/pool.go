@@ -51,7 +51,7 @@ type Sandbox struct {
 	failed        bool                     // a denied file could not be covered again
 
 	cell    *Cell           // nil but for a server
-	session *settle.Session // of a server that sees the workspace; or nil
+	session *settle.Session // of a server that sees the workspace, or of an agent; or nil
 	box     *sandbox.Sandbox
 	told    sync.Once      // for [Sandbox.DiscardNote]
 	locks   []*flock.Flock // of layers
@@ -168,7 +168,9 @@ func (cs *Pool) stale(mine string) string {
 
 // Release ends the use of a sandbox by a command.
 func (cs *Pool) Release(c *Sandbox) {
-	cs.baseline.End(c.dirs())
+	if c.session == nil {
+		cs.baseline.End(c.dirs())
+	}
 	cs.leave(c)
 }
 
@@ -240,9 +242,7 @@ func (c *Sandbox) close(cs *Pool) error {
 			c.ended = c.runner.Close()
 		}
 		c.ended = errors.Join(c.ended, c.box.Close())
-		if c.session != nil {
-			c.session.End()
-		}
+		cs.warn(c.EndSession())
 		if c.watch.watcher != nil {
 			cs.unwatched.Go(func() {
 				_ = c.watch.watcher.Close() // the only error is that it is already closed

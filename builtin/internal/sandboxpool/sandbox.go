@@ -62,7 +62,9 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	kind.cell.confine(c)
 	defer func() {
 		if err != nil {
-			cs.baseline.End(c.dirs())
+			if cs.warn(c.EndSession()); c.session == nil {
+				cs.baseline.End(c.dirs())
+			}
 			c.unlock()
 		}
 	}()
@@ -84,14 +86,20 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	if kind.shells || kind.agent != nil && kind.agent.Execs {
 		programs = policy.Commands().DeniedPrograms()
 	}
-	if c.box, err = cs.openServer(c, func(writes *sandbox.WriteGate) (*sandbox.Sandbox, error) {
+	if c.box, err = cs.openSession(c, kind.agent != nil, func(writes *sandbox.WriteGate) (*sandbox.Sandbox, error) {
 		return startBox(ctx, c, private, overlays, programs, kind.agent, writes)
 	}); err != nil {
 		return nil, err
 	}
 	if !c.discard {
-		c.guarded = c.box.Guarded()
-		cs.baseline.Guard(c.guarded)
+		guarded := c.box.Guarded()
+		c.mu.Lock() // a session may read it
+		c.guarded = guarded
+		c.mu.Unlock()
+		cs.baseline.Guard(guarded)
+	}
+	if c.session != nil { // which counts when it is active only
+		cs.baseline.End(c.dirs())
 	}
 	if c.scratch, err = tools.variables(scratch, c.box.Cached()); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot create the directory for caches: %w", err), c.box.Close())

@@ -12,6 +12,7 @@ package baseline
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -249,6 +250,29 @@ func (k *Keeper) Check() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.report(k.check(k.busy()))
+}
+
+// CutOff puts copies in the place of files in some directories that a program has open for writing and that git obeys or
+// runs: it could change them once it does not count as a command any more. Check is called after.
+func (k *Keeper) CutOff(dirs []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	found, _ := items(slices.DeleteFunc(k.busy(), func(t *tree) bool { return !slices.Contains(dirs, t.dir) }), k.watch)
+	for _, it := range found {
+		err := it.tree.within(it.path, func(root *os.Root, rel string) error {
+			if !settle.StaysOpen(root, rel, time.Time{}) {
+				return nil
+			}
+			text, err := readText(it.path, it.stamp)
+			if err != nil {
+				return err
+			}
+			return put(root, rel, text, it.stamp)
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOdd) { // Check moves what is odd away
+			k.log.Warn("a program may change a file of git later", "file", it.path, "error", err)
+		}
+	}
 }
 
 // check removes what is not in the baselines of some trees.
