@@ -3,6 +3,7 @@ package settle
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
@@ -56,11 +57,14 @@ func (p *place) isOwn(rel name) bool {
 
 // scan looks at what stands at the names that are settled.
 func (p *place) scan() scan {
-	var marks []string
-	for _, mark := range p.marks(p.dir) {
-		if rel, err := filepath.Rel(p.dir, mark); err != nil || !p.isOwn(name(rel)) {
-			marks = append(marks, mark)
-		}
+	marks, listed := p.marks(p.dir)
+	marks = slices.DeleteFunc(marks, func(mark string) bool {
+		rel, err := filepath.Rel(p.dir, mark)
+		return err == nil && p.isOwn(name(rel))
+	})
+	same := listed != 0 && listed == p.listed && slices.Equal(marks, p.last.marks) && p.last.again(p.dir)
+	if !same {
+		p.last, p.listed = scanOf(p.dir, marks), listed
 	}
-	return scanOf(p.dir, marks)
+	return p.last
 }

@@ -18,7 +18,7 @@ import (
 // A Keeper settles the protected files of the workspaces of a host. Its methods may be called from several goroutines.
 type Keeper struct {
 	state string
-	marks func(dir string) []string
+	marks func(dir string) ([]string, uint64)
 	log   *slog.Logger
 
 	mu     sync.Mutex
@@ -29,10 +29,11 @@ type Keeper struct {
 const stateName = "settle"
 
 // Open returns a keeper that keeps held files below the state directory of a host; "" keeps them in a temporary
-// directory. marks returns the paths that [Marks] does, which nil means.
-func Open(state string, marks func(dir string) []string, log *slog.Logger) *Keeper {
+// directory. marks returns the paths that [Marks] does, and a number that changes when something comes, goes or is
+// replaced at or below them; 0 where that is not known. Nil is Marks itself.
+func Open(state string, marks func(dir string) (paths []string, listed uint64), log *slog.Logger) *Keeper {
 	if marks == nil {
-		marks = Marks
+		marks = func(dir string) ([]string, uint64) { return Marks(dir), 0 }
 	}
 	k := &Keeper{marks: marks, log: log, places: map[string]*place{}}
 	if state != "" {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -346,7 +347,7 @@ func BenchmarkNothingTouched(b *testing.B) {
 	}
 	time.Sleep(racyWindow)
 	marks := Marks(dir)
-	k := Open(b.TempDir(), func(string) []string { return marks }, slog.New(slog.DiscardHandler))
+	k := Open(b.TempDir(), func(string) ([]string, uint64) { return slices.Clone(marks), 1 }, slog.New(slog.DiscardHandler))
 	defer k.Close()
 	for b.Loop() {
 		c, _, _ := k.Begin([]string{dir}, false)

@@ -20,7 +20,7 @@ import (
 type place struct {
 	dir   string // without links
 	store *store
-	marks func(dir string) []string
+	marks func(dir string) ([]string, uint64)
 
 	temporary bool // the state directory cannot be used: the store is removed at the end
 
@@ -31,6 +31,8 @@ type place struct {
 	keep   bool       // changes stay: all these commands run in a mode without questions
 	rec    record
 	memory memory
+	last   scan
+	listed uint64            // of marks, at last
 	stuck  map[name]bool     // names that could not be settled: what stands there is not known
 	holds  atomic.Int32      // how many files are held; read without mu
 	told   map[name]identity // changes that were named while other commands run

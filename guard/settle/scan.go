@@ -13,6 +13,7 @@ const maxLeaves = 20_000
 
 // A scan is what stands at protected names.
 type scan struct {
+	marks  []string
 	leaves map[name]stamp // everything but directories
 	dirs   map[name]bool  // at and below protected names
 	states []string       // directories of git with the state of an operation
@@ -23,10 +24,8 @@ type scan struct {
 // scanOf looks at what stands at and below marks: the paths whose last element [IsMark] reports below a directory, and
 // [IsGitState] in directories of git.
 func scanOf(dir string, marks []string) scan {
-	s := scan{leaves: map[name]stamp{}, dirs: map[name]bool{}}
-	if info, err := os.Lstat(filepath.Join(dir, gitFile.Pattern)); err == nil && !info.IsDir() {
-		s.leaves[name(gitFile.Pattern)] = stampOf(info)
-	}
+	s := scan{marks: marks, leaves: map[name]stamp{}, dirs: map[name]bool{}}
+	s.scanGitFile(dir)
 	for _, mark := range marks {
 		if IsGitState(filepath.Base(mark)) {
 			s.states = append(s.states, mark)
@@ -61,6 +60,31 @@ func scanOf(dir string, marks []string) scan {
 		})
 	}
 	return s
+}
+
+func (s *scan) scanGitFile(dir string) {
+	if info, err := os.Lstat(filepath.Join(dir, gitFile.Pattern)); err == nil && !info.IsDir() {
+		s.leaves[name(gitFile.Pattern)] = stampOf(info)
+	}
+}
+
+// again looks once more at the same files, where none has come, gone or been replaced. It reports whether that is so,
+// and nothing else need be looked at.
+func (s *scan) again(dir string) bool {
+	leaves := make(map[name]stamp, len(s.leaves))
+	for rel := range s.leaves {
+		if rel == name(gitFile.Pattern) {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(dir, string(rel)))
+		if err != nil || info.IsDir() {
+			return false
+		}
+		leaves[rel] = stampOf(info)
+	}
+	s.leaves = leaves
+	s.scanGitFile(dir)
+	return len(s.states) == 0 && len(s.litter) == 0 && !s.over
 }
 
 // Marks returns the paths below a directory whose last element may begin a protected name, and the states of git's

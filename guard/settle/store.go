@@ -173,7 +173,12 @@ func (s *store) claimed() (names []name, err error) {
 }
 
 // unclaim removes all names of claim.
-func (s *store) unclaim() error { return s.tasks.Truncate(0) }
+func (s *store) unclaim() error {
+	if info, err := s.tasks.Stat(); err == nil && info.Size() == 0 {
+		return nil
+	}
+	return s.tasks.Truncate(0)
+}
 
 // Places of the marks in the file of the lock.
 const (
@@ -327,10 +332,11 @@ const (
 
 // remember reads what was added to the answers.
 func (s *store) remember(m *memory) error {
-	f, err := os.Open(filepath.Join(s.dir, answersName))
-	if errors.Is(err, fs.ErrNotExist) {
+	path := filepath.Join(s.dir, answersName)
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == m.read {
 		return nil
 	}
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}

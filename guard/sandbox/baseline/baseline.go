@@ -55,6 +55,7 @@ type tree struct {
 	hooks  map[string]*node // directories of hooks
 	found  found            // by the last scan
 	marks  []string         // paths whose last element may begin a protected name, by the last scan
+	listed uint64           // how often what stands at and below them has been listed
 
 	remotes map[string]bool // addresses of remotes that were named as changed
 	queue   []*node
@@ -81,8 +82,9 @@ func Open(state string, log *slog.Logger) *Keeper {
 // Settle returns the keeper of protected files.
 func (k *Keeper) Settle() *settle.Keeper { return k.settle }
 
-// marks returns the paths below a directory whose last element may begin a protected name.
-func (k *Keeper) marks(dir string) []string {
+// marks returns the paths below a directory whose last element may begin a protected name, and a number that changes
+// when something comes, goes or is replaced at or below them; 0 where that is not known.
+func (k *Keeper) marks(dir string) (paths []string, listed uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.watch == nil {
@@ -90,8 +92,10 @@ func (k *Keeper) marks(dir string) []string {
 	}
 	k.watch.drain()
 	t := k.tree(dir)
-	t.scan(k.watch)
-	return slices.Clone(t.marks)
+	if t.scan(k.watch); t.found.watched && t.found.whole {
+		listed = t.listed
+	}
+	return slices.Clone(t.marks), listed
 }
 
 // Begin records the content of some directories before a command runs that may write them. While another command runs
@@ -118,7 +122,7 @@ func (k *Keeper) Begin(dirs []string, guarded []sandbox.Guarded) {
 func (k *Keeper) tree(dir string) *tree {
 	t := k.trees[dir]
 	if t == nil {
-		t = &tree{dir: dir, stored: k.storeOf(dir), hooks: map[string]*node{}}
+		t = &tree{dir: dir, stored: k.storeOf(dir), hooks: map[string]*node{}, listed: 1}
 		k.trees[dir] = t
 	}
 	return t

@@ -60,6 +60,7 @@ type node struct {
 	marks   []string // entries whose name may begin a protected one, and states of git's operations
 	kids    []*node  // the directories in it that are examined
 	files   []string // of hooks, in a directory of them
+	marked  bool     // it is at or below a protected name
 	lead    bool     // a file or link named .git is in it
 	repo    bool     // git may take it for a repository
 	watched changes.Dir
@@ -69,6 +70,7 @@ type node struct {
 type found struct {
 	repos, leads []string
 	watched      bool   // all directories are
+	whole        bool   // there are no more of them than are examined
 	at           uint64 // of [watcher.now]
 }
 
@@ -92,8 +94,9 @@ func (t *tree) scan(watch *watcher) (repos, leads []string) {
 	if t.found.watched && t.found.at == watch.now() {
 		return t.found.repos, t.found.leads
 	}
-	t.found = found{watched: true, at: watch.now()}
-	t.marks = t.marks[:0]
+	t.found = found{watched: true, whole: true, at: watch.now()}
+	before := t.marks
+	t.marks = nil
 	t.queue = append(t.queue[:0], t.top)
 	for i := 0; i < len(t.queue); i++ {
 		n := t.queue[i]
@@ -113,7 +116,13 @@ func (t *tree) scan(watch *watcher) (repos, leads []string) {
 		}
 		if room := maxDirs - len(t.queue); room > 0 {
 			t.queue = append(t.queue, n.kids[:min(room, len(n.kids))]...)
+			t.found.whole = t.found.whole && room >= len(n.kids)
+		} else {
+			t.found.whole = t.found.whole && len(n.kids) == 0
 		}
+	}
+	if !slices.Equal(before, t.marks) {
+		t.listed++
 	}
 	return t.found.repos, t.found.leads
 }
@@ -130,6 +139,9 @@ func topPlace(dir string) place {
 
 // look examines a directory, and reports whether it exists.
 func (t *tree) look(n *node, watch *watcher) bool {
+	if n.marked {
+		t.listed++
+	}
 	lost := watch.lostEvents()
 	if n.watched.Watch() == 0 || n.dirty || n.lost != lost {
 		watch.add(n) // before it is listed: later changes are reported
@@ -188,7 +200,7 @@ func (n *node) list() (gone []*node) {
 		}
 		kid := known[e.Name()]
 		if kid == nil {
-			kid = &node{path: filepath.Join(n.path, e.Name()), place: at}
+			kid = &node{path: filepath.Join(n.path, e.Name()), place: at, marked: n.marked || settle.IsMark(e.Name())}
 		}
 		delete(known, e.Name())
 		n.kids = append(n.kids, kid)
