@@ -39,6 +39,19 @@ const failed = "the analysis of the command failed"
 // Analyze finds every simple command that text may run. It never fails: what
 // cannot be decided is listed in the result.
 func Analyze(text string) (out *Analysis) {
+	return analyze(func(w *walker) { w.script(text) })
+}
+
+// AnalyzeWords is Analyze for a program that is started with these words, of which there is at least one.
+func AnalyzeWords(words []string) *Analysis {
+	args := make([]Word, len(words))
+	for i, word := range words {
+		args[i] = fixed(word)
+	}
+	return analyze(func(w *walker) { w.simple(Simple{Args: args, Outer: -1}, nil) })
+}
+
+func analyze(walk func(*walker)) (out *Analysis) {
 	out = &Analysis{}
 	w := &walker{out: out, outer: -1, current: -1}
 	// A guard that panics on hostile text must not take the server along, nor let
@@ -49,7 +62,7 @@ func Analyze(text string) (out *Analysis) {
 			out.Undecidable = append(out.Undecidable, failed)
 		}
 	}()
-	w.script(text)
+	walk(w)
 	downloads := func(c Simple) bool { return oneOf(c.Name, "curl wget fetch aria2c http https xh") }
 	out.Downloaded = out.foreign && slices.ContainsFunc(out.Commands, downloads)
 	return out
@@ -68,8 +81,8 @@ type walker struct {
 	funcs   map[string]bool // functions of the text; true: surely defined by now
 
 	leads   []uint // where the changes of directory in the Lead end
-	to      uint   // where the list ends that begins with them
-	mayLink bool   // a command of the list may make links
+	to      uint   // where the part of the text ends that is led by them; 0: it does not begin with one
+	mayLink bool   // a command of that part may make links, so that no later change of directory is known
 	led     int    // what ledBy says of the whole text
 }
 
@@ -123,8 +136,8 @@ func (w *walker) script(text string) {
 		w.undecided(true, "the text means different things to different sh")
 	}
 	w.collect(stmts)
-	if w.depth == 0 && len(stmts) > 0 {
-		w.lead(stmts[0])
+	if w.depth == 0 {
+		w.lead(stmts)
 	}
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
@@ -200,44 +213,74 @@ func (w *walker) visit(n syntax.Node) bool {
 	return true
 }
 
-// lead notes the changes of directory that the text begins with, and where the commands stand that run only after
-// them: in "cd a && b && cd c && d | e || f" b runs in a, and d and e in a/c. What stands between makes no links.
-func (w *walker) lead(s *syntax.Stmt) {
-	if sub, ok := s.Cmd.(*syntax.Subshell); ok && len(sub.Stmts) > 0 { // (cd a && b): what follows it is not led
-		s = sub.Stmts[0]
-	}
-	b, ok := s.Cmd.(*syntax.BinaryCmd)
-	if !ok || s.Negated || s.Coprocess {
-		return
-	}
-	w.lead(b.X)
-	moves := func(s *syntax.Stmt, call *syntax.CallExpr) {
-		w.out.Lead, w.to = append(w.out.Lead, w.words(call.Args[1:])...), s.End().Offset()
-		w.leads = append(w.leads, w.to)
-	}
-	if call, ok := callOf(b.X); ok && b.Op == syntax.AndStmt && w.to == 0 && isCD(b.X, call) {
-		moves(b.X, call)
-	}
-	if w.to == 0 || b.Op != syntax.AndStmt || w.to != b.X.End().Offset() {
-		return
-	}
-	w.to = b.Y.End().Offset()
-	call, ok := callOf(b.Y)
-	switch {
-	case !ok || len(call.Args) == 0 || w.mayLink:
-		w.mayLink = true
-	case isCD(b.Y, call):
-		moves(b.Y, call)
-	default:
-		of := Simple{Args: w.words(call.Args)}
-		w.mayLink = of.Dynamic() || !oneOf(call.Args[0].Lit(), "mkdir ls pwd echo printf true cat grep head tail wc")
+// lead notes the changes of directory that a list begins with, and where the commands stand that run only after them:
+// in "cd a && b && cd c || exit 1; d" b runs in a, and d in a/c.
+func (w *walker) lead(list []*syntax.Stmt) {
+	for _, s := range list {
+		before := len(w.leads)
+		led := w.follows(s)
+		or, ok := s.Cmd.(*syntax.BinaryCmd)
+		if w.to == 0 || len(w.leads) > before && !(led && ok && or.Op == syntax.OrStmt) {
+			return
+		}
+		w.to = s.End().Offset()
 	}
 }
 
-// isCD reports whether a statement is a change of directory with one operand, and nothing else.
-func isCD(s *syntax.Stmt, call *syntax.CallExpr) bool {
-	return !s.Negated && !s.Background && len(s.Redirs) == 0 && len(call.Assigns) == 0 && len(call.Args) == 2 &&
-		call.Args[0].Lit() == "cd" && !strings.HasPrefix(call.Args[1].Lit(), "-")
+// follows is lead for one statement. It reports whether what comes after its success is led too.
+func (w *walker) follows(s *syntax.Stmt) (led bool) {
+	plain := !s.Negated && !s.Background && len(s.Redirs) == 0
+	switch c := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		switch {
+		case c.Op != syntax.AndStmt && c.Op != syntax.OrStmt:
+		case !w.follows(c.X) || c.Op == syntax.OrStmt && !exits(c.Y):
+			return false
+		case c.Op == syntax.AndStmt:
+			return w.follows(c.Y) && !s.Background
+		default:
+			return !s.Background
+		}
+	case *syntax.Block:
+		if w.to == 0 {
+			return plain && len(c.Stmts) == 1 && w.follows(c.Stmts[0])
+		}
+	case *syntax.Subshell:
+		if w.to == 0 {
+			w.lead(c.Stmts)
+			return false
+		}
+	}
+	call, ok := callOf(s)
+	cd := ok && plain && len(call.Assigns) == 0 && len(call.Args) == 2 && call.Args[0].Lit() == "cd" &&
+		!strings.HasPrefix(call.Args[1].Lit(), "-")
+	if w.to == 0 && !cd {
+		return false
+	}
+	w.to = s.End().Offset()
+	if cd && !w.mayLink {
+		w.out.Lead, w.leads = append(w.out.Lead, w.words(call.Args[1:])...), append(w.leads, w.to)
+		return true
+	}
+	if w.mayLink = w.mayLink || !ok || len(call.Args) == 0; !w.mayLink {
+		of := Simple{Args: w.words(call.Args)}
+		w.mayLink = of.Dynamic() || !oneOf(call.Args[0].Lit(), "mkdir ls pwd echo printf true cat grep head tail wc")
+	}
+	return true
+}
+
+// exits reports whether a statement ends the shell.
+func exits(s *syntax.Stmt) bool {
+	call, ok := callOf(s)
+	if !ok || s.Negated || s.Background || len(s.Redirs)+len(call.Assigns) > 0 || len(call.Args) == 0 ||
+		call.Args[0].Lit() != "exit" {
+		return false
+	}
+	code := "0"
+	if len(call.Args) == 2 {
+		code = call.Args[1].Lit()
+	}
+	return len(call.Args) <= 2 && code != "" && strings.Trim(code, "0123456789") == "" // with two codes bash goes on
 }
 
 // ledBy returns one more than the changes of directory of the Lead that precede a statement of its list, and 0 for any
