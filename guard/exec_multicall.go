@@ -56,11 +56,7 @@ func (id *identity) multiCall(i int, names, args []string) {
 		words[0] = strings.TrimPrefix(words[0], "--coreutils-prog=")
 	}
 	id.add(words)
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = command.Quote(w)
-	}
-	inside := command.Analyze(strings.Join(quoted, " "))
+	inside := command.AnalyzeWords(words)
 	for _, s := range inside.Commands[min(1, len(inside.Commands)):] {
 		id.inside = append(id.inside, judged{s, &f})
 	}
