@@ -236,8 +236,8 @@ func (l *commandJudge) onlyReads() bool {
 // byRules decides by the allow rules on Bash, on this line and on each command of it, and asks for
 // the commands that nothing allows unless the mode allows them.
 func (l *commandJudge) byRules() {
-	what := "run " + l.line.text
-	if r := l.j.data.allow.Named("Bash"); r != nil {
+	what, commands := "run "+l.line.text, l.line.analysis.Commands
+	if r := l.j.data.allow.Named("Bash"); r != nil && !slices.ContainsFunc(commands, l.removesUnread) {
 		l.j.add(allowedBy(what, r, "A rule allows every command."))
 		return
 	}
@@ -246,11 +246,10 @@ func (l *commandJudge) byRules() {
 		return
 	}
 	var allowed, open []Part
-	commands := l.line.analysis.Commands
 	for _, s := range commands {
 		part := l.commandPart(s)
 		// Bash(timeout 30 pytest:*) names the inner one too.
-		if part.Action != Allow && s.Outer >= 0 && len(s.Undecidable) == 0 {
+		if part.Action != Allow && s.Outer >= 0 && len(s.Undecidable) == 0 && !l.removesUnread(s) {
 			if r := l.j.data.allow.Commands.Allows(commands[s.Outer]); r != nil && r.NamesInner(s.Name) {
 				part = allowedBy("run "+s.Text, r, "A rule allows it.")
 			}
@@ -280,14 +279,22 @@ func (l *commandJudge) byRules() {
 // commandPart decides on one command by the allow rules; it is allowed as well if it only reads.
 func (l *commandJudge) commandPart(s command.Simple) Part {
 	what := "run " + s.Text
-	if r := l.j.data.allow.Commands.Allows(s); r != nil {
+	r := l.j.data.allow.Named("Bash")
+	if r == nil {
+		r = l.j.data.allow.Commands.Allows(s)
+	}
+	unread := r != nil && isWide(r) && l.removesUnread(s)
+	if r != nil && !unread {
 		return allowedBy(what, r, "A rule allows it.")
 	}
 	if l.reads(s) {
 		return Part{What: what, Action: Allow, Rule: ruleReadOnly, Source: builtIn, Reason: "It only reads."}
 	}
 	reason := "No rule allows the command " + clip(textOf(s)) + "."
-	if len(s.Undecidable) > 0 {
+	switch {
+	case unread:
+		reason = "Which directory " + clip(textOf(s)) + " removes is not known before it runs, and nothing contains it."
+	case len(s.Undecidable) > 0:
 		reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(textOf(s)),
 			strings.Join(s.Undecidable, "; "))
 	}

@@ -210,7 +210,7 @@ func (k *policyData) isSettledPath(path string) bool {
 func (f wordFiles) leaving(s command.Simple) check {
 	k := f.j.data
 	r := k.allow.Commands.Allows(s)
-	wide := r != nil && strings.HasSuffix(r.Spec, "*") && k.mode != settings.ModeBypass &&
+	wide := r != nil && isWide(r) && k.mode != settings.ModeBypass &&
 		k.allow.Named("Bash") == nil &&
 		k.allow.Commands.Line(f.line.text) == nil
 	return func(t *target) (Part, bool) {
@@ -282,17 +282,43 @@ var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9
 // removals requires approval before a critical directory is removed.
 func (f wordFiles) removals() {
 	for _, s := range f.line.analysis.Commands {
-		if s.Name != "rm" && s.Name != "rmdir" {
-			continue
-		}
 		dirs := f.line.runsIn(s.Led)
-		if slices.ContainsFunc(s.Args[1:], func(w command.Word) bool { return f.removesCritical(w, dirs) }) {
+		if slices.ContainsFunc(removed(s), func(w command.Word) bool { return f.removesCritical(w, dirs) }) {
 			f.ask("run "+s.Text, ruleCritical, clip(textOf(s))+
 				" would remove, or could remove, a root, home or workspace directory.",
 				"Name what is to be removed more closely, or stop and ask the user.")
 		}
 	}
 }
+
+// removed returns the words after rm or rmdir, also where a runner such as npx may start it.
+func removed(s command.Simple) (words []command.Word) {
+	for _, spelling := range s.Spellings() {
+		if name := filepath.Base(spelling[0].Text); name == "rm" || name == "rmdir" {
+			words = append(words, spelling[1:]...)
+		}
+	}
+	return words
+}
+
+// removesUnread reports whether a command that nothing contains removes a whole directory that the text does not name:
+// rm -rf "$D" may mean any. What a program supplies ({} of find and xargs), and a name below a variable, is named.
+func (l *commandJudge) removesUnread(s command.Simple) bool {
+	recursive, unread := false, false
+	for _, w := range removed(s) {
+		long := strings.HasPrefix(w.Text, "--")
+		recursive = recursive || isOption(w.Text) && !long && strings.ContainsAny(w.Text, "rR") ||
+			long && len(w.Text) > len("--") && strings.HasPrefix("--recursive", w.Text)
+		unread = unread || !w.Static && !w.Home && strings.ContainsAny(w.Text, "$`") && !namedBelow.MatchString(w.Text)
+	}
+	return recursive && unread && !l.held()
+}
+
+// isWide reports whether an allow rule means more than one command.
+func isWide(r *rules.Rule) bool { return r.Spec == "" || strings.Contains(r.Spec, "*") }
+
+// namedBelow matches a word that ends in a literal name below what is not known: "$D"/build.
+var namedBelow = regexp.MustCompile("/[^/$`*?{}().\"]*[^/$`*?{}()\"][^/$`*?{}().\"]*\"?$")
 
 func (f wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	if !w.Static && !w.Home && !w.Glob {
