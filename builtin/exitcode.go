@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/guard"
 )
@@ -23,6 +21,7 @@ var answers = map[string]string{
 	"find":  "some directories could not be read, or what -exec ran did not succeed",
 	"which": "it was not found", "type": "it was not found", "hash": "it was not found",
 	"pgrep": "no process matched", "pidof": "no process matched",
+	"!": "the command after it succeeded", "[[": "the condition is false", "((": "the result is zero",
 }
 
 // subcommandAnswers are programs of which only some subcommands answer with exit code 1. needs are options that such
@@ -77,124 +76,25 @@ type status struct {
 	code     int
 	output   string // the output of the line
 	silenced bool   // error messages were redirected
-	pipefail bool   // any part of a pipeline may set its exit code
 
 	program, means string // the last program that may have answered, and the meaning
 	failure        bool   // the exit code may be a failure
 }
 
-// read analyzes a line, and reports whether that is possible.
+// read looks at what may have set the exit code of a line, and reports whether the line was read.
 func (s *status) read(command guard.Exec) bool {
-	statements, err := command.Statements()
+	steps, err := command.Steps()
 	if err != nil {
 		return false
 	}
-	eachNode(statements, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.CallExpr:
-			s.options(n)
-		case *syntax.Redirect:
-			s.silenced = s.silenced || n.Op == syntax.RdrAll || n.Op == syntax.AppAll || n.N != nil &&
-				n.N.Value == "2" && n.Op != syntax.DplOut
+	s.silenced = s.silenced || steps.Silenced
+	s.failure = s.failure || steps.ErrExit // any command may have ended the line
+	for _, step := range steps.All {
+		if step.Last {
+			s.run(step.Words)
 		}
-		return true
-	})
-	s.last(statements)
+	}
 	return true
-}
-
-// options records the effect of set.
-func (s *status) options(c *syntax.CallExpr) {
-	if len(c.Args) == 0 || wordText(c.Args[0]) != "set" {
-		return
-	}
-	for _, arg := range c.Args[1:] {
-		option := wordText(arg)
-		s.pipefail = s.pipefail || option == "pipefail"
-		// Any command may then have ended the line.
-		s.failure = s.failure || option == "errexit" || strings.HasPrefix(option, "-") && strings.Contains(option, "e")
-	}
-}
-
-// last handles a list: its last command sets the exit code.
-func (s *status) last(list []*syntax.Stmt) {
-	if len(list) > 0 {
-		s.statement(list[len(list)-1])
-	}
-}
-
-func (s *status) statement(stmt *syntax.Stmt) {
-	switch {
-	case stmt.Background: // the exit code is always 0
-	case stmt.Negated:
-		s.answer("!", "the command after it succeeded")
-	default:
-		s.command(stmt.Cmd)
-	}
-}
-
-func (s *status) command(c syntax.Command) {
-	switch c := c.(type) {
-	case *syntax.CallExpr:
-		s.call(c)
-	case *syntax.BinaryCmd:
-		if c.Op == syntax.AndStmt || s.pipefail && (c.Op == syntax.Pipe || c.Op == syntax.PipeAll) {
-			s.statement(c.X)
-		}
-		s.statement(c.Y)
-	case *syntax.Subshell:
-		s.last(c.Stmts)
-	case *syntax.Block:
-		s.last(c.Stmts)
-	case *syntax.IfClause:
-		for ; c != nil; c = c.Else {
-			s.last(c.Then)
-		}
-	case *syntax.ForClause:
-		s.last(c.Do)
-	case *syntax.WhileClause:
-		s.last(c.Do)
-	case *syntax.CaseClause:
-		for _, item := range c.Items {
-			s.last(item.Stmts)
-		}
-	case *syntax.TimeClause:
-		if c.Stmt != nil {
-			s.statement(c.Stmt)
-		}
-	case *syntax.TestClause:
-		s.answer("[[", "the condition is false")
-	case *syntax.ArithmCmd, *syntax.LetClause:
-		s.answer("((", "the result is zero")
-	case *syntax.FuncDecl, *syntax.DeclClause, nil: // the exit code is 0
-	default:
-		s.failure = true
-	}
-}
-
-// call handles a simple command. The last substitution sets the exit code of a command that only assigns.
-func (s *status) call(c *syntax.CallExpr) {
-	var words []string
-	for _, arg := range c.Args {
-		words = append(words, wordText(arg))
-	}
-	if len(words) > 0 {
-		s.run(words)
-		return
-	}
-	var last *syntax.CmdSubst
-	for _, assign := range c.Assigns {
-		syntax.Walk(assign, func(n syntax.Node) bool {
-			sub, ok := n.(*syntax.CmdSubst)
-			if ok {
-				last = sub
-			}
-			return !ok
-		})
-	}
-	if last != nil {
-		s.last(last.Stmts)
-	}
 }
 
 // run handles a program with its arguments. An argument that is not known before the line runs is "".

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/guard"
 )
@@ -22,20 +20,19 @@ import (
 // without commands, or watch, which runs until it is stopped. If input is piped or redirected into the program, it
 // may contain the keys.
 func needsTerminal(command guard.Exec) string {
-	statements, err := command.Statements()
-	if err != nil {
+	steps, err := command.Steps()
+	if err != nil || steps.Functions {
 		return ""
 	}
-	own := false
-	eachNode(statements, func(n syntax.Node) bool {
-		_, decl := n.(*syntax.FuncDecl)
-		own = own || decl // it may declare a function of that name
-		return !own
-	})
-	if own {
-		return ""
+	for _, step := range steps.All {
+		if step.Given {
+			continue
+		}
+		if name := waiting(step.Words, step.Piped); name != "" && !(name == "watch" && step.Writes) { // watch ends when its output is not read
+			return name
+		}
 	}
-	return waitingAmong(statements)
+	return ""
 }
 
 // waitsMessage returns the error for a command that was not run, with what to do instead.
@@ -54,82 +51,9 @@ func isEditor(program string) bool {
 	return false
 }
 
-// waitingAmong returns the first program in a list of statements that waits. It stops at a statement after which a
-// name may mean another program.
-func waitingAmong(list []*syntax.Stmt) string {
-	for _, stmt := range list {
-		if stmt.Background || stmt.Coprocess || slices.ContainsFunc(stmt.Redirs, isInput) {
-			continue
-		}
-		if name := waitingIn(stmt.Cmd); name != "" {
-			return name
-		}
-	}
-	return ""
-}
-
-func isInput(r *syntax.Redirect) bool {
-	switch r.Op {
-	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll, syntax.DplOut:
-		return false
-	}
-	return true
-}
-
-func waitingIn(c syntax.Command) string {
-	switch c := c.(type) {
-	case *syntax.CallExpr:
-		return waitingCall(c, false)
-	case *syntax.BinaryCmd:
-		if c.Op == syntax.AndStmt || c.Op == syntax.OrStmt {
-			return waitingAmong([]*syntax.Stmt{c.X, c.Y})
-		}
-		return waitingPiped(c)
-	case *syntax.Subshell:
-		return waitingAmong(c.Stmts)
-	case *syntax.Block:
-		return waitingAmong(c.Stmts)
-	case *syntax.IfClause:
-		name := ""
-		for ; c != nil && name == ""; c = c.Else {
-			name = waitingAmong(slices.Concat(c.Cond, c.Then))
-		}
-		return name
-	case *syntax.ForClause:
-		return waitingAmong(c.Do)
-	case *syntax.WhileClause:
-		return waitingAmong(slices.Concat(c.Cond, c.Do))
-	case *syntax.CaseClause:
-		for _, item := range c.Items {
-			if name := waitingAmong(item.Stmts); name != "" {
-				return name
-			}
-		}
-	case *syntax.TimeClause:
-		if c.Stmt != nil {
-			return waitingAmong([]*syntax.Stmt{c.Stmt})
-		}
-	}
-	return ""
-}
-
-// waitingPiped examines both ends of a pipe: watch ends when its output is not read.
-func waitingPiped(c *syntax.BinaryCmd) string {
-	if name := waitingAmong([]*syntax.Stmt{c.X}); name != "" && name != "watch" {
-		return name
-	}
-	if call, ok := c.Y.Cmd.(*syntax.CallExpr); ok && !slices.ContainsFunc(c.Y.Redirs, isInput) {
-		return waitingCall(call, true)
-	}
-	return ""
-}
-
-// waitingCall returns the program of a simple command, if it waits even when something may be piped into it.
-func waitingCall(c *syntax.CallExpr, piped bool) string {
-	words := make([]string, len(c.Args))
-	for i, arg := range c.Args {
-		words[i] = wordText(arg) // "" if it is not known before the line runs: most likely a file
-	}
+// waiting returns the program of a command, if it waits even when something may be piped into it. A word that is not
+// known is most likely a file.
+func waiting(words []string, piped bool) string {
 	words, fed := unwrapped(words)
 	if len(words) == 0 {
 		return ""

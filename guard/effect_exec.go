@@ -1,10 +1,6 @@
 package guard
 
-import (
-	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/toolhost/toolhost/guard/internal/command"
-)
+import "github.com/toolhost/toolhost/guard/internal/command"
 
 // Exec runs a shell command line. Its rules are those of Bash, and those on the files that it names.
 type Exec struct {
@@ -26,31 +22,14 @@ func NewExec(text string, dir Path) Exec {
 	return Exec{Text: text, Dir: dir, line: command.Analyze(text)}
 }
 
-// Statements returns the parsed text.
-func (e Exec) Statements() ([]*syntax.Stmt, error) {
-	a := e.analysis()
-	return a.Statements, a.Err
-}
+// Steps returns the commands that a shell comes to when it runs the text, and an error if it was not read whole.
+func (e Exec) Steps() (Steps, error) { return e.analysis().Steps() }
+
+// Steps are the commands of a text, for what a result says of them.
+type Steps = command.Steps
 
 // Words returns the words of a text that is one command of literal words, and nothing else; nil for any other.
-func (e Exec) Words() (words []string) {
-	a := e.analysis()
-	if len(a.Statements) != 1 || len(a.Commands) != 1 || len(a.Undecidable) > 0 || a.Err != nil {
-		return nil
-	}
-	stmt := a.Statements[0]
-	call, ok := stmt.Cmd.(*syntax.CallExpr)
-	if !ok || stmt.Negated || stmt.Background || stmt.Coprocess || len(stmt.Redirs) > 0 || len(call.Assigns) > 0 {
-		return nil
-	}
-	for _, w := range a.Commands[0].Args {
-		if !w.Static || w.Home {
-			return nil
-		}
-		words = append(words, w.Text)
-	}
-	return words
-}
+func (e Exec) Words() []string { return e.analysis().Words() }
 
 // analysis returns what the text is made of.
 func (e Exec) analysis() *command.Analysis {

@@ -41,15 +41,14 @@ type Analysis struct {
 	// Lost is set when the shell may move to a directory that no literal operand of cd or pushd names.
 	Lost bool
 
-	// Statements are the parsed statements of the text itself, and Err says why the text could not be parsed completely.
-	Statements []*syntax.Stmt
-	Err        error
-
 	// Lead are the operands of the commands cd in the list that the line begins with: cd a && b && cd c && …
 	Lead []Word
 
 	// Values are the literal texts that the line gives variables: D=/; rm -rf "$D".
 	Values []string
+
+	statements []*syntax.Stmt // of the text itself
+	err        error          // why the text was not parsed whole
 
 	foreign bool // an interpreter runs text that is not part of the line
 	arrays  bool // a variable may be an array

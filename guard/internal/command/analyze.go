@@ -117,13 +117,13 @@ func (w *walker) script(text string) {
 	if reason := unreadable(text); reason != "" {
 		w.unread(reason)
 		if w.depth == 0 {
-			w.out.Err = errors.New(reason)
+			w.out.err = errors.New(reason)
 		}
 		return
 	}
 	stmts, err := parse(text)
 	if w.depth == 0 {
-		w.out.Statements, w.out.Err = stmts, err
+		w.out.statements, w.out.err = stmts, err
 	}
 	if len(text) > MaxLength && len(text)-given(stmts) > MaxLength {
 		w.unread(tooLong)
