@@ -237,7 +237,7 @@ func (l *commandJudge) onlyReads() bool {
 // the commands that nothing allows unless the mode allows them.
 func (l *commandJudge) byRules() {
 	what, commands := "run "+l.line.text, l.line.analysis.Commands
-	if r := l.j.data.allow.Named("Bash"); r != nil && !slices.ContainsFunc(commands, l.removesUnread) {
+	if r := l.j.data.allow.Named("Bash"); r != nil && !slices.ContainsFunc(commands, l.writesUnread) {
 		l.j.add(allowedBy(what, r, "A rule allows every command."))
 		return
 	}
@@ -249,7 +249,7 @@ func (l *commandJudge) byRules() {
 	for _, s := range commands {
 		part := l.commandPart(s)
 		// Bash(timeout 30 pytest:*) names the inner one too.
-		if part.Action != Allow && s.Outer >= 0 && len(s.Undecidable) == 0 && !l.removesUnread(s) {
+		if part.Action != Allow && s.Outer >= 0 && len(s.Undecidable) == 0 && !l.writesUnread(s) {
 			if r := l.j.data.allow.Commands.Allows(commands[s.Outer]); r != nil && r.NamesInner(s.Name) {
 				part = allowedBy("run "+s.Text, r, "A rule allows it.")
 			}
@@ -283,7 +283,7 @@ func (l *commandJudge) commandPart(s command.Simple) Part {
 	if r == nil {
 		r = l.j.data.allow.Commands.Allows(s)
 	}
-	unread := r != nil && isWide(r) && l.removesUnread(s)
+	unread := r != nil && isWide(r) && l.writesUnread(s)
 	if r != nil && !unread {
 		return allowedBy(what, r, "A rule allows it.")
 	}
@@ -293,7 +293,7 @@ func (l *commandJudge) commandPart(s command.Simple) Part {
 	reason := "No rule allows the command " + clip(textOf(s)) + "."
 	switch {
 	case unread:
-		reason = "Which directory " + clip(textOf(s)) + " removes is not known before it runs, and nothing contains it."
+		reason = "Which file " + clip(textOf(s)) + " writes or removes is not known before it runs, and no sandbox contains it."
 	case len(s.Undecidable) > 0:
 		reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(textOf(s)),
 			strings.Join(s.Undecidable, "; "))

@@ -301,17 +301,18 @@ func removed(s command.Simple) (words []command.Word) {
 	return words
 }
 
-// removesUnread reports whether a command that nothing contains removes a whole directory that the text does not name:
-// rm -rf "$D" may mean any. What a program supplies ({} of find and xargs), and a name below a variable, is named.
-func (l *commandJudge) removesUnread(s command.Simple) bool {
-	recursive, unread := false, false
-	for _, w := range removed(s) {
-		long := strings.HasPrefix(w.Text, "--")
-		recursive = recursive || isOption(w.Text) && !long && strings.ContainsAny(w.Text, "rR") ||
-			long && len(w.Text) > len("--") && strings.HasPrefix("--recursive", w.Text)
-		unread = unread || !w.Static && !w.Home && strings.ContainsAny(w.Text, "$`") && !namedBelow.MatchString(w.Text)
-	}
-	return recursive && unread && !l.held()
+// writesUnread reports whether a command that nothing contains writes or removes a file that the text does not name, so
+// that no check of its words can find where: rm -rf "${D%x}". What find and xargs supply is named, and so is what rm
+// removes below a variable.
+func (l *commandJudge) writesUnread(s command.Simple) bool {
+	return !l.held() && slices.ContainsFunc(s.Spellings(), func(words []command.Word) bool {
+		one := command.Simple{Name: filepath.Base(words[0].Text), Args: words}
+		_, writes := one.Files()
+		return slices.ContainsFunc(writes, func(w command.Word) bool {
+			return !w.Static && !w.Home && strings.ContainsAny(w.Text, "$`") &&
+				!(strings.HasPrefix(one.Name, "rm") && namedBelow.MatchString(w.Text))
+		})
+	})
 }
 
 // isWide reports whether an allow rule means more than one command.
