@@ -161,14 +161,8 @@ func executable(dir, name string) (string, error) {
 	return exec.LookPath(strings.TrimRight(dir, separator) + separator + name)
 }
 
-// Split returns the entries of a PATH for programs of the host, and those that are skipped. kept is never empty:
+// entries returns the entries of a PATH for programs of the host, and those that are skipped. kept is never empty:
 // without PATH a shell looks in places of its own.
-func Split(path string) (kept string, skipped []string) {
-	keep, skipped := nowWritable().entries(path)
-	return strings.Join(keep, string(filepath.ListSeparator)), skipped
-}
-
-// entries splits a PATH like [Split].
 func (w writable) entries(path string) (kept, skipped []string) {
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) || w.exposed(dir) != "" {

@@ -14,13 +14,6 @@ type Setting struct {
 	Start, End int // its bytes, with the end of the line
 }
 
-// Split returns the section, the subsection ("" without one) and the name of the key.
-func (s Setting) Split() (section, sub, name string) {
-	section, rest, _ := strings.Cut(s.Key, ".")
-	i := strings.LastIndexByte(rest, '.')
-	return section, rest[:max(i, 0)], rest[i+1:]
-}
-
 // IsBool reports whether git takes a value for true or false.
 func IsBool(value string) bool {
 	return slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "0", "1"}, strings.ToLower(value))
