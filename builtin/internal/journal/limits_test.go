@@ -45,6 +45,22 @@ func TestAge(t *testing.T) {
 	})
 }
 
+// TestTidiedOnce: only one of many changes that are made before the journal is tidied has it tidied.
+func TestTidiedOnce(t *testing.T) {
+	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history")})
+	tidies := 0
+	file := filepath.Join(t.TempDir(), "a")
+	for i := range 2*tidyAfter - 1 {
+		e := entry(t, s, Change{Path: file}, fmt.Sprint(i))
+		if e.parts[0].full {
+			tidies++
+		}
+	}
+	if tidies != 1 {
+		t.Errorf("the journal is tidied %d times for %d changes, want once", tidies, 2*tidyAfter-1)
+	}
+}
+
 func TestOpenTidiesOnceAnHour(t *testing.T) {
 	dir, files := filepath.Join(t.TempDir(), "history"), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -101,6 +101,10 @@ func (s *section) add(records []record, number int, end int64) (full bool, err e
 	}
 	s.packs.close()
 	s.since += len(records)
-	return s.since >= max(tidyAfter, s.kept/tidyPart) || s.packs.grown > 0 &&
-		s.packs.grown >= s.cfg.limit(s.packs.grown)/tidyShare, nil
+	full = s.since >= max(tidyAfter, s.kept/tidyPart) || s.packs.grown > 0 &&
+		s.packs.grown >= s.cfg.limit(s.packs.grown)/tidyShare
+	if full { // the changes until the journal is tidied are not to tidy it again
+		s.since, s.packs.grown = 0, 0
+	}
+	return full, nil
 }
