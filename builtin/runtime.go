@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -33,7 +32,6 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
 	"github.com/toolhost/toolhost/guard/sandbox/ownprocess"
 	"github.com/toolhost/toolhost/guard/settings"
-	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // A Runtime has what the tools of one host share: the search engine, the shells, and the journal of files that are
@@ -136,9 +134,6 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 			box.journal = ""
 		} else {
 			box.recover(cfg.Log)
-		}
-		if err := removeSavedIndexes(cfg.StateDir); err != nil {
-			cfg.Log.Warn("cannot remove the search indexes of an earlier version", "error", err)
 		}
 		box.cache, overlays = filepath.Join(cfg.StateDir, "cache"), filepath.Join(cfg.StateDir, "overlays")
 		box.worktrees = Worktrees(cfg.StateDir)
@@ -323,42 +318,8 @@ func openSearch(s settings.Search) *search.Engine {
 	return search.New(cfg)
 }
 
-// removeSavedIndexes removes the indexes of contents that earlier versions saved in the state directory, which may be
-// shared with other programs: only files of their names go, and the directory if nothing else is in it.
-func removeSavedIndexes(stateDir string) error {
-	dir := filepath.Join(stateDir, "search")
-	info, err := os.Lstat(dir)
-	if err != nil || !info.IsDir() { // a link is not followed
-		return nil
-	}
-	err = statedir.SweepDir(dir, statedir.Limits{}, func(e fs.DirEntry) statedir.Kind {
-		if ext := filepath.Ext(e.Name()); e.Type().IsRegular() &&
-			(ext == ".idx" || ext == ".new" || e.Name() == "lock") {
-			return statedir.Unfinished
-		}
-		return statedir.Foreign
-	})
-	_ = os.Remove(dir) // it fails if something else is in it
-	return err
-}
-
 // SearchStats describes the index of one root.
-type SearchStats struct {
-	// State is "walking" (nothing is kept), "listing" or "indexing" (under way), or "ready".
-	State string
-	// Files and Directories are in the kept list; Watches, of how many directories the system tells of changes.
-	// The others are examined in each search.
-	Files, Directories, Watches int
-	// Index is the size of the root's index, Memory that of all that is kept of contents and indexes of all roots;
-	// in bytes.
-	Index, Memory int64
-}
+type SearchStats = search.Stats
 
 // SearchStats tells what is kept of a root, by its real path, for searches. It starts nothing.
-func (b *Runtime) SearchStats(root string) SearchStats {
-	s := b.search.Stats(root)
-	return SearchStats{
-		State: string(s.State), Files: s.Files, Directories: s.Directories, Watches: s.Watches, Index: s.Index,
-		Memory: s.Memory,
-	}
-}
+func (b *Runtime) SearchStats(root string) SearchStats { return b.search.Stats(root) }

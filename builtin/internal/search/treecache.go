@@ -271,12 +271,12 @@ func (p *progress) get() State {
 // Stats describes an engine's index of one root.
 type Stats struct {
 	State State
-	// Files and Directories count what is kept. Watches counts the directories for which the system announces changes;
-	// each query examines the others.
-	Files, Directories, Watches int
-	// Index is the size of the index of contents in bytes, Indexed the size of the indexed contents. Memory is what the
-	// engine keeps of contents and indexes of all roots together.
-	Index, Indexed, Memory int64
+	// Files is how many are in the kept list. Watches counts the directories for which the system announces changes; each
+	// query examines the others.
+	Files, Watches int
+	// Index is the size of the index of contents in bytes. Memory is what the engine keeps of contents and indexes of all
+	// roots together.
+	Index, Memory int64
 }
 
 // Stats returns what is kept of a root.
@@ -303,9 +303,7 @@ func (h *cacheEntry) stats(s *Stats) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.Files, s.Watches = t.files, t.feed.Watching()
-	s.Directories = s.Watches + len(t.unwatched)
 	for _, of := range t.contents.segments {
 		s.Index += int64(of.Size())
 	}
-	s.Indexed = t.contents.corpus
 }

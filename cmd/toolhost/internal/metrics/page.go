@@ -130,7 +130,7 @@ func writeSearch(p *page, held mcpserver.Stats) {
 	roots := sorted(held.Search)
 	p.begin(searchState)
 	for _, root := range roots {
-		p.sample(searchState.name, labels{"root", root, "state", held.Search[root].State}, 1)
+		p.sample(searchState.name, labels{"root", root, "state", string(held.Search[root].State)}, 1)
 	}
 	for _, each := range []struct {
 		family family
