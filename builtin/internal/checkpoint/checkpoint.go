@@ -215,10 +215,3 @@ func IsMoved(t *Tracker) bool {
 	id := t.files.root.ID() // zero where it is not known
 	return err != nil || id != (walk.ID{}) && id != (walk.ID{Device: info.Device, Inode: info.Inode})
 }
-
-// Err returns why the root is not covered, or nil.
-func (t *Tracker) Err() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.err
-}

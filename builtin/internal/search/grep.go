@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
-// Grep searches file contents. Errors are of the query (a *PatternError, an
+// Grep searches file contents. Errors are of the query (a *pattern.Error, an
 // unknown type, a path that is gone) or ctx's; files that cannot be read are
 // counted, not errors.
 func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {

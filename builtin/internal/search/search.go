@@ -29,7 +29,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
@@ -259,10 +258,6 @@ type GlobResult struct {
 	TimedOut     bool
 	Notes        []string
 }
-
-// PatternError says what is wrong with a pattern, where, and what to write
-// instead.
-type PatternError = pattern.Error
 
 // ErrScope is wrapped by errors about the scope: a path that is gone, is not
 // absolute, or is neither a file nor a directory.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // TestPages puts pages of every size together, with several workers: order and
@@ -61,7 +63,7 @@ func TestHostilePatterns(t *testing.T) {
 			q := GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: p, Multiline: multiline, Mode: Count,
 				Timeout: time.Second / 2}
 			_, err := e.Grep(context.Background(), q)
-			var bad *PatternError
+			var bad *pattern.Error
 			if err != nil && !errors.As(err, &bad) {
 				t.Errorf("%.40q: %v", p, err)
 			}
