@@ -131,8 +131,6 @@ type replacement struct {
 	content   [][]byte
 	current   *os.File    // the file to replace, nil if there is none
 	was       fs.FileInfo // of current
-	key       string      // identifies dir; "" until it is needed
-	placed    bool        // the file was changed, so others in the directory may be soon
 	attrs     attrs       // of current
 	hold      hold        // on current
 	ours      pinned      // the new file
@@ -140,14 +138,9 @@ type replacement struct {
 	Options
 }
 
-// release releases the resources of the replacement. If it changed a file, a change in the same directory is likely
-// to follow, so it prepares for that.
+// release releases the resources of the replacement.
 func (r *replacement) release() {
 	r.ours.release()
-	if r.placed && r.Temps.wantsSpare(r.key) {
-		r.Temps.spareLater(r.handle, r.key)
-		return
-	}
 	r.handle.Close()
 }
 
@@ -311,8 +304,7 @@ func (r *replacement) byRename(t *temp) (why string, err error) {
 	if err := r.undisturbed(); err != nil {
 		return "", err
 	}
-	err = r.swap(t)
-	if r.placed = err == nil; r.placed {
+	if err = r.swap(t); err == nil {
 		return "", nil
 	}
 	if isAny(err, syscall.EBUSY, syscall.EXDEV, syscall.EPERM, syscall.EACCES) && !errors.Is(err, ErrOvertaken) {

@@ -21,7 +21,6 @@ const tempMode fs.FileMode = 0o600
 type temp struct {
 	dir    *os.Root
 	handle *os.File // dir itself
-	key    string   // identifies dir
 	name   string
 	file   *os.File // nil once closed
 	intent *entry   // nil without a journal
@@ -40,10 +39,6 @@ func (r *replacement) newTemp() *temp {
 		return t
 	}
 	t.temps, t.path = r.Temps, r.dirPath()
-	if r.Temps != nil {
-		r.key, _ = dirKey(r.handle)
-		t.key = r.key
-	}
 	if kept, ok := r.Temps.take(t.path); ok {
 		if isAt(kept.intent.file, kept.intent.path) {
 			t.name, t.intent = kept.name, kept.intent
@@ -58,7 +53,7 @@ func (r *replacement) newTemp() *temp {
 // write creates the file. O_EXCL makes it fail if the name is used.
 // If the file cannot be created t.file stays nil.
 func (t *temp) write(content [][]byte, mode fs.FileMode) error {
-	f, err := t.open(mode, sizeOf(content) == 0)
+	f, err := t.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, mode) // see openHandle
 	if errors.Is(err, fs.ErrExist) {
 		t.temps = nil // another process uses this name: do not reuse it
 	}
@@ -72,17 +67,6 @@ func (t *temp) write(content [][]byte, mode fs.FileMode) error {
 		}
 	}
 	return nil
-}
-
-// open creates the file, or names one that was created ahead. The time of change of such a file is that of its first
-// write, so a file that stays empty is always created.
-func (t *temp) open(mode fs.FileMode, empty bool) (*os.File, error) {
-	if mode == tempMode && !empty {
-		if f, err := t.temps.takeSpare(t.key, t.handle, t.name); f != nil || err != nil {
-			return f, err
-		}
-	}
-	return t.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, mode) // see openHandle
 }
 
 // close ends the writing. It comes before the rename because some file systems

@@ -1,10 +1,6 @@
 package atomicfile
 
-import (
-	"os"
-	"sync"
-	"time"
-)
+import "sync"
 
 // Temps keeps the names of temporary files and their entries in the journal from
 // one write to the next in the same directory: making an entry and removing it
@@ -18,10 +14,6 @@ type Temps struct {
 	free   map[string][]reserved // by directory
 	count  int
 	closed bool
-
-	spares  map[string]*os.File // files without names, by directory; see preallocate_fast.go
-	sparing []sparing           // directories in which to make files without names
-	stale   *time.Timer         // fires when no write has needed them for spareAge
 }
 
 // A reserved name is one with an entry in the journal: Recover removes its file.
@@ -72,13 +64,9 @@ func (t *Temps) keep(dir string, r reserved) bool {
 
 // Close removes the entries that are kept.
 func (t *Temps) Close() {
-	defer t.dropSpares() // when no more are added
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	if t.stale != nil {
-		t.stale.Stop()
-	}
 	for _, list := range t.free {
 		for _, r := range list {
 			r.intent.done()
