@@ -114,9 +114,11 @@ func (p *Place) Clear() (remove func() error, err error) {
 	return func() error { return statedir.RemoveTree(old) }, nil
 }
 
-// own reports whether the entry of that name is the caller's, or would be if it were created, and returns the
-// directory that it lies in.
-func (p *Place) own(entry string) (dir string, own bool) {
+// own reports whether the entry with that path below the place is the caller's, or would be if it were created, and
+// returns the directory that it lies in.
+func (p *Place) own(rest string) (dir string, own bool) {
+	entry, below, _ := strings.Cut(rest, "/")
+	inner, _, _ := strings.Cut(below, "/")
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shown[entry] != nil || p.ensure() != nil {
@@ -127,7 +129,7 @@ func (p *Place) own(entry string) (dir string, own bool) {
 	}
 	path := filepath.Join(p.name, entry)
 	info, err := os.Lstat(path)
-	return p.dir, err != nil || !showable(path, info)
+	return p.dir, err != nil || !showable(path, info, inner)
 }
 
 func (p *Place) alwaysOwn(entry string) bool {
@@ -135,8 +137,9 @@ func (p *Place) alwaysOwn(entry string) bool {
 }
 
 // showable reports whether commands see an entry of the host: a file, a link, or a directory that contains more than
-// sockets and named pipes. Commands may use the name of any other entry, such as that of tmux's directory.
-func showable(path string, info fs.FileInfo) bool {
+// sockets and named pipes. Commands may use the name of any other entry, such as that of tmux's directory. A directory
+// is not listed if the entry of the name inner tells: the paths of a call lie in the same directory.
+func showable(path string, info fs.FileInfo, inner string) bool {
 	const others = fs.ModeType &^ (fs.ModeDir | fs.ModeSymlink)
 	if info.Mode()&others != 0 {
 		return false
@@ -149,6 +152,11 @@ func showable(path string, info fs.FileInfo) bool {
 		return false // to a command too
 	}
 	defer dir.Close()
+	if inner != "" {
+		if info, err := os.Lstat(filepath.Join(path, inner)); err == nil && info.Mode()&others == 0 {
+			return true
+		}
+	}
 	for n := 0; n < maxLooked; {
 		entries, err := dir.ReadDir(64)
 		if len(entries) == 0 {
@@ -199,8 +207,7 @@ func (s Set) Locate(name string) (at string, own bool) {
 			}
 			return p.dir, true
 		default:
-			entry, _, _ := strings.Cut(rest[1:], "/")
-			if dir, ok := p.own(entry); ok {
+			if dir, ok := p.own(rest[1:]); ok {
 				return dir + rest, true
 			}
 		}

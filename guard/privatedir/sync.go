@@ -116,7 +116,7 @@ func (p *Place) wanted(v View) (files map[string]fs.FileInfo, links map[string]s
 			if to, err := os.Readlink(path); err == nil {
 				links[name] = to
 			}
-		case p.holds(name, v.Needed) || showable(path, info):
+		case p.holds(name, v.Needed) || showable(path, info, ""):
 			found[name] = info
 		case info.IsDir():
 			p.withheld = put(p.withheld, name, info.ModTime())
