@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/integration/testenv"
 )
 
@@ -266,18 +267,20 @@ func TestTryLater(t *testing.T) {
 
 // TestTryTerminal: a person decides at the end.
 func TestTryTerminal(t *testing.T) {
-	for key, want := range map[string]string{"a": "one\nmine\nx", "k": "one\nmine", "d": "one\nmine"} {
+	for _, c := range samples.Of([]struct{ key, want, branches string }{
+		{"a", "one\nmine\nx", "0"}, {"k", "one\nmine", "1"}, {"d", "one\nmine", "0"},
+	}, 1) {
 		home, work := tryHome(t)
 		w := newTerminal(t, person{host.Person{Home: home, Project: work}}, nil, "sh", "-c", host.Binary+
 			" try -- sh -c 'echo x >> a; test -t 0 && echo there'; echo ended with $?; exec cat")
 		host.Eventually(t, func() string { return w.lacks([]string{"there", "+x", "iscard?"}) })
-		w.do("send-keys", key, "Enter")
+		w.do("send-keys", c.key, "Enter")
 		host.Eventually(t, func() string { return w.lacks([]string{"ended with 0"}) })
-		if got := host.Shell(t, home, work, "cat a"); got != want {
-			t.Errorf("%s: %s", key, got)
+		if got := host.Shell(t, home, work, "cat a"); got != c.want {
+			t.Errorf("%s: %s", c.key, got)
 		}
-		if kept := host.Shell(t, home, work, "git branch | grep -c toolhost/ || true"); kept != map[string]string{"a": "0", "k": "1", "d": "0"}[key] {
-			t.Errorf("%s: %s branches", key, kept)
+		if kept := host.Shell(t, home, work, "git branch | grep -c toolhost/ || true"); kept != c.branches {
+			t.Errorf("%s: %s branches", c.key, kept)
 		}
 	}
 }

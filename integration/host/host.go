@@ -137,14 +137,17 @@ func (l *LockedBuffer) String() string {
 	return l.b.String()
 }
 
-// Eventually waits until a condition holds, which it tells by an empty string.
+// Eventually waits until a condition holds, which it tells by an empty string. It asks less and less often: many
+// conditions start programs.
 func Eventually(t testing.TB, missing func() string) {
 	t.Helper()
 	var last string
-	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	pause := time.Millisecond
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(pause) {
 		if last = missing(); last == "" {
 			return
 		}
+		pause = min(2*pause, 64*time.Millisecond)
 	}
 	t.Errorf("after %v: %s", Patience, last)
 }

@@ -256,7 +256,9 @@ func TestRemoteProgram(t *testing.T) {
 func TestRemoteRefused(t *testing.T) {
 	g := newFarGround(t)
 	g.Put("a.txt", "content\n")
-	empty := filepath.Join(g.Home, "noexec")
+	empty, long := filepath.Join(g.Home, "noexec"), filepath.Join(g.Home, strings.Repeat("long", 25))
+	host.Must(t, os.Mkdir(long, 0o700))
+	host.Must(t, os.Symlink(filepath.Join(g.State, "program"), filepath.Join(long, "program"))) // where the first row has it sent
 	for _, c := range []struct {
 		target string
 		flags  []string
@@ -265,7 +267,7 @@ func TestRemoteRefused(t *testing.T) {
 		{"cmd:env", []string{"--root", "/no/such/root"}, "the root /no/such/root does not exist"},
 		{"cmd:no-such-launcher", nil, "no-such-launcher is needed on this machine"},
 		{"cmd:env -u HOME -u XDG_STATE_HOME", nil, "no home directory there: name a directory for the program with --far-dir"},
-		{"cmd:env", []string{"--far-dir", filepath.Join(g.Home, strings.Repeat("long", 25))}, "name a shorter directory with --far-dir"},
+		{"cmd:env", []string{"--far-dir", long}, "name a shorter directory with --far-dir"},
 		{"cmd:env", []string{"--far-dir", "/proc/none"}, "the directory for the program cannot be made"},
 		{"cmd:env", []string{"--far-dir", empty, "--binary", g.Put("script", "#!/bin/sh\nexit 3\n")}, "the program does not run there"},
 	} {
