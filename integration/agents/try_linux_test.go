@@ -30,6 +30,7 @@ const tryLook = "cat a b u; git status --porcelain; git branch --format='%(refna
 
 // TestTryIgnoredAndDenied: a file that git ignores and a rule denies, the usual .env, is not copied and hinders nothing.
 func TestTryIgnoredAndDenied(t *testing.T) {
+	t.Parallel()
 	home, work := tryHome(t)
 	host.WriteIn(t, home, "work/.gitignore", ".env\nkeys/\n")
 	host.WriteIn(t, home, "work/.env", "secret\n")
@@ -45,6 +46,7 @@ func TestTryIgnoredAndDenied(t *testing.T) {
 }
 
 func TestTry(t *testing.T) {
+	t.Parallel()
 	home, work := tryHome(t)
 	before := host.Shell(t, home, work, tryLook)
 	for _, tt := range []struct {
@@ -77,6 +79,7 @@ func TestTry(t *testing.T) {
 
 // TestTryKept: without a terminal the diff is printed, and the changes are on a branch.
 func TestTryKept(t *testing.T) {
+	t.Parallel()
 	home, work := tryHome(t)
 	before := host.Shell(t, home, work, "cat a b u; git status --porcelain")
 	out, code := host.RunCommand(t, home, "try", "--", "sh", "-c",
@@ -97,6 +100,7 @@ func TestTryKept(t *testing.T) {
 
 // TestTryApplied: what was applied is taken back by undo, with the modes of emptied directories and hard links.
 func TestTryApplied(t *testing.T) {
+	t.Parallel()
 	home, work := tryHome(t)
 	host.Shell(t, home, work, "mkdir -m 750 q; echo q > q/f; echo c > c; ln c c2; git add q c c2; git commit -qm 2 -- q c c2")
 	const look = tryLook + "; find q c c2 -printf '%p %m %n\n'"
@@ -123,6 +127,7 @@ func TestTryApplied(t *testing.T) {
 
 // TestTryConflict: what both have changed is left to the person, and the branch is kept.
 func TestTryConflict(t *testing.T) {
+	t.Parallel()
 	home, work := tryHome(t)
 	cmd := exec.Command(host.Binary, "try", "--apply", "--", "sh", "-c",
 		"echo x >> b; echo n > n; echo begun > begun; while [ ! -e "+work+"/go ]; do sleep 0.05; done; rm begun")
@@ -148,6 +153,7 @@ func TestTryConflict(t *testing.T) {
 
 // TestTryNoRepository: the files of the directory are copied.
 func TestTryNoRepository(t *testing.T) {
+	t.Parallel()
 	home, work := tryHome(t)
 	host.Must(t, os.RemoveAll(filepath.Join(work, ".git")))
 	if out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c",
@@ -161,6 +167,7 @@ func TestTryNoRepository(t *testing.T) {
 
 // TestTryNoGit: where git is not installed the files are copied too, also those of a repository, and the changes can be taken back.
 func TestTryNoGit(t *testing.T) {
+	t.Parallel()
 	home, work := tryHome(t)
 	before := host.Shell(t, home, work, tryLook)
 	bin := t.TempDir()
@@ -194,6 +201,7 @@ func TestTryNoGit(t *testing.T) {
 // TestTryRules: what the settings of the workspace deny is denied in the worktree, also where git ignores them, and what a rule denies by
 // its place is not there.
 func TestTryRules(t *testing.T) {
+	t.Parallel()
 	home, work := tryHome(t)
 	host.WriteIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(/`+work+`/placed)"]}}`)
 	host.WriteIn(t, home, "work/placed", "told")
@@ -209,6 +217,7 @@ func TestTryRules(t *testing.T) {
 
 // TestTryCheckout: what rules deny in the user's work tree is denied there too, and the rest works.
 func TestTryCheckout(t *testing.T) {
+	t.Parallel()
 	home, work := tryHome(t)
 	host.WriteIn(t, home, "config/toolhost/toolhost.json",
 		`{"permissions":{"deny":["Read(.env)","Read(keys/)"]},"sandbox":{"filesystem":{"denyRead":["`+work+`/data"]}}}`)
@@ -228,6 +237,7 @@ func TestTryCheckout(t *testing.T) {
 // TestTryLater: a file that rules deny is closed to the client also where it is made in the user's work tree after the start, and comes
 // into no diff.
 func TestTryLater(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsNotifications(t)
 	home, work := tryHome(t)
 	host.WriteIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(.env)","Read(//`+work+
@@ -267,6 +277,7 @@ func TestTryLater(t *testing.T) {
 
 // TestTryTerminal: a person decides at the end.
 func TestTryTerminal(t *testing.T) {
+	t.Parallel()
 	for _, c := range samples.Of([]struct{ key, want, branches string }{
 		{"a", "one\nmine\nx", "0"}, {"k", "one\nmine", "1"}, {"d", "one\nmine", "0"},
 	}, 1) {

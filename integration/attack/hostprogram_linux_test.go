@@ -92,7 +92,10 @@ func TestAttackHostPrograms(t *testing.T) {
 	t.Parallel()
 	for _, p := range samples.Few(plantedPaths) {
 		for _, late := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s late=%v", p.name, late), func(t *testing.T) { attackHostPrograms(t, p, late) })
+			t.Run(fmt.Sprintf("%s late=%v", p.name, late), func(t *testing.T) {
+				t.Parallel()
+				attackHostPrograms(t, p, late)
+			})
 		}
 	}
 }
