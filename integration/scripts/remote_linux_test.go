@@ -14,6 +14,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // A farGround is a ground whose hosts are started by toolhost remote.
@@ -71,12 +72,12 @@ func (g farGround) kill(hosts bool) {
 	}
 }
 
-// TestRemote: over both transports and in both eras a client sees what it would see of a host on its own machine. The link
-// is cut while a command runs. The far host ends when it is idle.
+// TestRemote: over both transports, and with -tags slow in both eras, a client sees what it would see of a host on its own
+// machine. The link is cut while a command runs. The far host ends when it is idle.
 func TestRemote(t *testing.T) {
 	g := newFarGround(t)
 	g.Put("a.txt", "content\n")
-	for _, setting := range host.Settings {
+	for _, setting := range scriptSettings {
 		t.Run(setting.String(), func(t *testing.T) {
 			s := g.relay(setting)
 			if got := s.MustCall("Read", host.Args{"file_path": "a.txt"}); !strings.Contains(got, "content") {
@@ -114,7 +115,7 @@ func TestRemote(t *testing.T) {
 func TestRemoteFarKilled(t *testing.T) {
 	g := newFarGround(t)
 	g.Put("a.txt", "content\n")
-	for _, setting := range []host.Setting{host.StdioModern, host.StdioLegacy, host.HTTPModern} {
+	for _, setting := range samples.Of([]host.Setting{host.StdioModern, host.StdioLegacy, host.HTTPModern}, 1) {
 		t.Run(setting.String(), func(t *testing.T) {
 			s := g.relay(setting)
 			name := "ran-" + setting.String()
