@@ -11,7 +11,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
@@ -120,12 +119,10 @@ func TestConsultHooks(t *testing.T) {
 		t.Skip("not with -short")
 	}
 	const prompt, resource = `"prompts/get","params":{"name":"mcp__s__hi"`, `"resources/read","params":{"uri":"toolhost-mcp://s/a:listed"`
-	for _, tt := range []struct{ name, says, request, want, not string }{
-		{"a prompt is replaced", `{"hookSpecificOutput": {"updatedToolOutput": "changed"}}`, prompt, `"text":"changed"`, "the prompt ran"},
-		{"a resource is replaced", `{"hookSpecificOutput": {"updatedToolOutput": "changed"}}`, resource, `"text":"changed"`, "the content"},
-		{"an objection to a prompt", `{"decision": "block", "reason": "not this"}`, prompt, "objects: not this", ""},
-		{"an objection to a resource", `{"decision": "block", "reason": "not this"}`, resource, "objects: not this", ""},
-		{"no change", `{}`, resource, `"text":"the content of a:listed"`, ""},
+	for _, tt := range []struct{ name, says, prompt, resource string }{
+		{"replaced", `{"hookSpecificOutput": {"updatedToolOutput": "changed"}}`, `"text":"changed"`, `"text":"changed"`},
+		{"an objection", `{"decision": "block", "reason": "not this"}`, "objects: not this", "objects: not this"},
+		{"no change", `{}`, "the prompt ran", `"text":"the content of a:listed"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := consulted(t, func(*Config) {
@@ -133,11 +130,13 @@ func TestConsultHooks(t *testing.T) {
 					"hooks": []any{map[string]any{"type": "command", "command": "echo '" + tt.says + "'"}}}
 				userSettings(t, map[string]any{"hooks": map[string]any{"PostToolUse": []any{hook}}})
 			})
-			c.send(`{"jsonrpc":"2.0","id":1,"method":` + tt.request + `,` + modernMeta + `}}`)
-			text, err := json.Marshal(c.receive())
-			if err != nil || !strings.Contains(string(text), tt.want) || tt.not != "" &&
-				strings.Contains(string(text), tt.not) {
-				t.Errorf("got %s, want %q and not %q", text, tt.want, tt.not)
+			for request, want := range map[string]string{prompt: tt.prompt, resource: tt.resource} {
+				c.send(`{"jsonrpc":"2.0","id":1,"method":` + request + `,` + modernMeta + `}}`)
+				text, err := json.Marshal(c.receive())
+				if err != nil || !strings.Contains(string(text), want) || tt.name == "replaced" &&
+					(strings.Contains(string(text), "the prompt ran") || strings.Contains(string(text), "the content")) {
+					t.Errorf("got %s, want %q", text, want)
+				}
 			}
 		})
 	}
@@ -157,65 +156,71 @@ func TestConsult(t *testing.T) {
 		return `"completion/complete","params":{"ref":{"type":"ref/prompt","name":"mcp__s__hi"},"argument":{"name":"a","value":"` + value + `"}`
 	}
 	const prompts, prompt, resources, templates = `"prompts/list","params":{`, `"prompts/get","params":{"name":"mcp__s__hi"`, `"resources/list","params":{`, `"resources/templates/list","params":{`
-	for i, tt := range []struct{ allow, deny, request, want, not string }{
-		{"", "", prompts, `"name":"mcp__s__hi"`, `"mcp__"`},
-		{"", "", prompts, `[{"name":"a","description":"d"}]`, ""},
-		{"", "mcp__s", prompts, `"prompts":[]`, "hi"},
-		{"", "mcp__s__hi", prompts, `"prompts":[]`, "hi"},
-		{"", "", prompt, "the prompt ran", ""},
-		{"", "mcp__s", prompt, "there is no prompt", "ran"},
-		{"", "", `"prompts/get","params":{"name":"mcp__s__ho"`, "-32602", ""},
-		{"", "", `"prompts/get","params":{"name":"mcp__"`, "there is no prompt", ""},
-		{"", "", resources, listed, ""},
-		{"", "", templates, "toolhost-mcp://s/a:{x}", "{+address}"},
-		{"", "mcp__s", resources, `"resources":[]`, "listed"},
-		{"", "", read(listed), "the content of a:listed", ""},
-		{"", "mcp__s", read(listed), "denied by a rule", "the content"},
-		{"", "ReadMcpResource", read(listed), "denied by a rule", "the content"},
-		{"", "", read(other), "No rule allows", "the content"},
-		{"mcp__s", "", read(other), "the content of a:other", ""},
-		{"mcp__s", "", read("toolhost-mcp://s/a:large"), "over the limit of 4194304", "xxx"},
-		{"mcp__s", "", read("toolhost-mcp://s/a:gone"), `"Code":-32602`, ""},
-		{"mcp__s", "", read("toolhost-mcp://s/a:broken"), `"Code":-32603`, ""},
-		{"", "", read("toolhost-mcp://t/x"), "-32602", "-32603"},
-		{"", "", `"prompts/get","params":{"name":"mcp__s__hi","arguments":{"a":"wrong"}`, `"Code":-32602`, ""},
-		{"", "", complete("x"), `"values":["xyz"]`, ""},
-		{"", "", complete("y"), `"values":[]`, ""},
-		{"", "mcp__s", complete("x"), `"values":[]`, "xyz"},
-		{"", "ReadMcpResource", complete("x"), `"values":[]`, "xyz"},
-		{"", "", `"completion/complete","params":{"ref":{"type":"ref/resource","uri":"toolhost-mcp://s/a:{x}"},"argument":{"name":"x","value":"x"}`, `"values":["xyz"]`, ""},
-		{"", "", `"completion/complete","params":{"ref":{"type":"ref/resource","uri":"toolhost-mcp://s/a:other"},"argument":{"name":"x","value":"x"}`, `"values":[]`, "xyz"},
-		{"", "", tool("ListMcpResources", "{}"), listed, ""},
-		{"", "", tool("ListMcpResources", "{}"), "  one toolhost-mcp://t/x", `\ntoolhost-mcp://t`},
-		{"", "mcp__s", tool("ListMcpResources", "{}"), "No resource is listed", "listed\""},
-		{"", "", tool("ListMcpResources", `{"server":"t"}`), "there is no server t", ""},
-		{"", "", tool("ReadMcpResource", `{"server":"s","uri":"a:listed"}`), "the content of a:listed", ""},
-		{"", "", tool("ReadMcpResource", `{"server":"t","uri":"`+listed+`"}`), "omit server", "the content"},
-		{"", "mcp__s__*", tool("ReadMcpResource", `{"uri":"`+listed+`"}`), "denied by a rule", "the content"},
+	type asking struct{ request, want, not string }
+	for _, rules := range []struct {
+		allow, deny []string
+		tests       []asking
+	}{
+		{nil, nil, []asking{
+			{prompts, `"name":"mcp__s__hi"`, `"mcp__"`},
+			{prompts, `[{"name":"a","description":"d"}]`, ""},
+			{prompt, "the prompt ran", ""},
+			{`"prompts/get","params":{"name":"mcp__s__ho"`, "-32602", ""},
+			{`"prompts/get","params":{"name":"mcp__"`, "there is no prompt", ""},
+			{resources, listed, ""},
+			{templates, "toolhost-mcp://s/a:{x}", "{+address}"},
+			{read(listed), "the content of a:listed", ""},
+			{read(other), "No rule allows", "the content"},
+			{read("toolhost-mcp://t/x"), "-32602", "-32603"},
+			{`"prompts/get","params":{"name":"mcp__s__hi","arguments":{"a":"wrong"}`, `"Code":-32602`, ""},
+			{complete("x"), `"values":["xyz"]`, ""},
+			{complete("y"), `"values":[]`, ""},
+			{`"completion/complete","params":{"ref":{"type":"ref/resource","uri":"toolhost-mcp://s/a:{x}"},"argument":{"name":"x","value":"x"}`, `"values":["xyz"]`, ""},
+			{`"completion/complete","params":{"ref":{"type":"ref/resource","uri":"toolhost-mcp://s/a:other"},"argument":{"name":"x","value":"x"}`, `"values":[]`, "xyz"},
+			{tool("ListMcpResources", "{}"), listed, ""},
+			{tool("ListMcpResources", "{}"), "  one toolhost-mcp://t/x", `\ntoolhost-mcp://t`},
+			{tool("ListMcpResources", `{"server":"t"}`), "there is no server t", ""},
+			{tool("ReadMcpResource", `{"server":"s","uri":"a:listed"}`), "the content of a:listed", ""},
+			{tool("ReadMcpResource", `{"server":"t","uri":"`+listed+`"}`), "omit server", "the content"},
+		}},
+		{nil, []string{"mcp__s"}, []asking{
+			{prompts, `"prompts":[]`, "hi"},
+			{prompt, "there is no prompt", "ran"},
+			{resources, `"resources":[]`, "listed"},
+			{read(listed), "denied by a rule", "the content"},
+			{complete("x"), `"values":[]`, "xyz"},
+			{tool("ListMcpResources", "{}"), "No resource is listed", "listed\""},
+		}},
+		{nil, []string{"mcp__s__hi"}, []asking{
+			{prompts, `"prompts":[]`, "hi"},
+		}},
+		{nil, []string{"ReadMcpResource"}, []asking{
+			{read(listed), "denied by a rule", "the content"},
+			{complete("x"), `"values":[]`, "xyz"},
+		}},
+		{[]string{"mcp__s"}, nil, []asking{
+			{read(other), "the content of a:other", ""},
+			{read("toolhost-mcp://s/a:large"), "over the limit of 4194304", "xxx"},
+			{read("toolhost-mcp://s/a:gone"), `"Code":-32602`, ""},
+			{read("toolhost-mcp://s/a:broken"), `"Code":-32603`, ""},
+		}},
+		{nil, []string{"mcp__s__*"}, []asking{
+			{tool("ReadMcpResource", `{"uri":"`+listed+`"}`), "denied by a rule", "the content"},
+		}},
 	} {
-		if i%samples.Step(1) != 0 {
-			continue
-		}
-		t.Run(tt.allow+tt.deny+tt.request, func(t *testing.T) {
-			c := consulted(t, func(c *Config) {
-				for _, rule := range []struct {
-					text string
-					to   *[]string
-				}{{tt.allow, &c.Allow}, {tt.deny, &c.Deny}} {
-					if rule.text != "" {
-						*rule.to = []string{rule.text}
-					}
+		t.Run(fmt.Sprint(rules.allow, rules.deny), func(t *testing.T) {
+			c := consulted(t, func(c *Config) { c.Allow, c.Deny = rules.allow, rules.deny })
+			for _, tt := range rules.tests {
+				comma := ","
+				if strings.HasSuffix(tt.request, "{") {
+					comma = ""
 				}
-			})
-			comma := ","
-			if strings.HasSuffix(tt.request, "{") {
-				comma = ""
-			}
-			c.send(`{"jsonrpc":"2.0","id":1,"method":` + tt.request + comma + modernMeta + `}}`)
-			text, err := json.Marshal(c.receive())
-			if err != nil || !strings.Contains(strings.ReplaceAll(string(text), `\"`, `"`), tt.want) || tt.not != "" &&
-				strings.Contains(string(text), tt.not) {
-				t.Errorf("got %s, want %q and not %q", text, tt.want, tt.not)
+				c.send(`{"jsonrpc":"2.0","id":1,"method":` + tt.request + comma + modernMeta + `}}`)
+				text, err := json.Marshal(c.receive())
+				if err != nil || !strings.Contains(strings.ReplaceAll(string(text), `\"`, `"`), tt.want) || tt.not != "" &&
+					strings.Contains(string(text), tt.not) {
+					t.Errorf("%s: got %s, want %q and not %q", tt.request, text, tt.want, tt.not)
+				}
 			}
 		})
 	}
