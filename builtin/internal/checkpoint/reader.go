@@ -3,12 +3,10 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
@@ -105,15 +103,4 @@ func (r *reader) skip(rel string, err error) {
 		err = path.Err
 	}
 	r.skipped[rel] = err.Error()
-}
-
-// small reads the used part of an ignore file.
-func (r *reader) small(path string) []byte {
-	h, err := r.root.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer h.Close()
-	content, _ := io.ReadAll(io.NewSectionReader(h, 0, ignore.MaxFile))
-	return content
 }

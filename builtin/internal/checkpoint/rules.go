@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
@@ -10,28 +11,30 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// parentRules are the git ignore rules of the directories above a root, up to that of its repository.
+// parentRules are the git ignore rules of the directories above a root.
 func parentRules(root string) *ignore.Chain {
-	chain := ignore.NewChain(&ignore.DirRules{})
 	var levels []*ignore.DirRules
 	above := ""
-	for dir := root; !isRepo(dir) && filepath.Dir(dir) != dir; {
+	for dir := root; filepath.Dir(dir) != dir; {
 		above = filepath.Base(dir) + "/" + above
 		dir = filepath.Dir(dir)
-		content := readSmall(filepath.Join(dir, ignore.GitIgnore))
-		level := &ignore.DirRules{Above: above, Git: ignore.Parse(content, nil), Repo: isRepo(dir)}
-		if level.Repo {
-			level.Excl = excludesOf(dir)
+		if opened, err := walk.OpenRoot(dir); err == nil { // else it has no rules that can be read
+			files, _ := ignore.StatFiles(opened, dir, "", nil)
+			levels = append(levels, gitRules(files, 0, above))
+			opened.Close()
 		}
-		levels = append(levels, level)
 	}
-	if n := len(levels); n == 0 || !levels[n-1].Repo {
-		return chain // in no repository
-	}
-	for i := range levels {
-		chain = chain.Push(levels[len(levels)-1-i])
+	chain := ignore.NewChain(&ignore.DirRules{})
+	for _, level := range slices.Backward(levels) {
+		chain = chain.Push(level)
 	}
 	return chain
+}
+
+// gitRules are the rules of git alone: what other files ignore for searches only is kept.
+func gitRules(files ignore.Files, depth int, above string) *ignore.DirRules {
+	files.Rg, files.Dot = nil, nil
+	return files.Parse(depth, above, nil)
 }
 
 func isRepo(dir string) bool {
@@ -39,35 +42,16 @@ func isRepo(dir string) bool {
 	return err == nil
 }
 
-func excludesOf(dir string) *ignore.Rules {
-	content := readSmall(filepath.Join(gitDir(dir), "info", "exclude"))
-	return ignore.Parse(content, nil)
-}
-
-// readRules reads the ignore file of a directory that was listed.
+// readRules reads the ignore files of a directory that was listed.
 func (t *Tracker) readRules(d *dir, listed []walk.Entry) {
 	if d.up != nil {
 		d.chain = d.up.chain
 	} else {
 		d.chain = parentRules(t.cfg.Root)
 	}
-	if d.ignored {
-		return
-	}
-	rules := &ignore.DirRules{Depth: len(d.rel)}
-	some := false
-	for _, l := range listed {
-		switch {
-		case l.Name == ".git":
-			rules.Repo, some = true, true
-			rules.Excl = excludesOf(filepath.Join(t.cfg.Root, d.rel))
-		case l.Name == ignore.GitIgnore && l.Kind == walk.File:
-			some = true
-			rules.Git = ignore.Parse(t.files.small(d.rel+l.Name), nil)
-		}
-	}
-	if some {
-		d.chain = d.chain.Push(rules)
+	if !d.ignored {
+		files, _ := ignore.ReadFiles(t.files.root, t.cfg.Root, d.rel, listed, nil)
+		d.chain = d.chain.Push(gitRules(files, len(d.rel), ""))
 	}
 }
 

@@ -208,8 +208,8 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 		l.fail(d, err)
 	}
 	if !sel.noIgnore {
-		rules, _ := readIgnoreFiles(l.root, l.path, d.rel, entries, l.room)
-		d.chain = d.chain.Push(rules.parse(len(d.rel), "", l.room))
+		rules, _ := ignore.ReadFiles(l.root, l.path, d.rel, entries, l.room)
+		d.chain = d.chain.Push(rules.Parse(len(d.rel), "", l.room))
 	}
 	ignored := func(e walk.Entry) bool {
 		return d.chain.Rules() && d.chain.Match(d.rel+e.Name, e.Kind == walk.Dir) == ignore.Ignored

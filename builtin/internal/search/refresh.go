@@ -33,7 +33,7 @@ func (t *tree) sync(ctx context.Context, root *walk.Root, workers int) bool {
 		t.rechain(t.top)
 	}
 	for n := range t.polled {
-		if rules, _ := readIgnoreFiles(root, t.path, n.rel, n.ignoreEntries(), t.room); n.setRules(rules, t.room) {
+		if rules, _ := ignore.ReadFiles(root, t.path, n.rel, n.ignoreEntries(), t.room); n.setRules(rules, t.room) {
 			t.rechain(n)
 		}
 	}
@@ -61,7 +61,7 @@ func (p *parentRules) chain() *ignore.Chain {
 	chain := ignore.NewChain(&ignore.DirRules{Git: ignore.Parse(p.global, nil)})
 	room := ignore.NewBudget(maxIgnoreBytes)
 	for _, a := range p.dirs {
-		chain = chain.Push(a.rules.parse(0, a.above, room))
+		chain = chain.Push(a.rules.Parse(0, a.above, room))
 	}
 	return chain
 }
@@ -75,7 +75,7 @@ func (t *tree) checkParents() bool {
 		return false
 	}
 	dirs := ancestors(t.path, t.parents.dirs)
-	same = same && slices.EqualFunc(dirs, t.parents.dirs, func(a, b ancestor) bool { return a.above == b.above && a.rules.equal(b.rules) })
+	same = same && slices.EqualFunc(dirs, t.parents.dirs, func(a, b ancestor) bool { return a.above == b.above && a.rules.Equal(b.rules) })
 	t.parents = parentRules{global, dirs}
 	return !same
 }
@@ -104,10 +104,10 @@ func (n *node) ignores(e *dirent) bool {
 	return n.chain.Match(e.path, e.kind == walk.Dir) == ignore.Ignored
 }
 
-// ignoreEntries are the entries of a directory that readIgnoreFiles reads.
+// ignoreEntries are the entries of a directory that ignore.ReadFiles reads.
 func (n *node) ignoreEntries() []walk.Entry {
 	var out []walk.Entry
-	for _, name := range ignoreNames {
+	for _, name := range ignore.FileNames {
 		if i, ok := n.find(name); ok {
 			out = append(out, walk.Entry{Name: name, Kind: n.entries[i].kind})
 		}
@@ -183,7 +183,7 @@ func (t *tree) refreshEntries(root *walk.Root, n *node) bool {
 	entries := slices.Clone(n.entries)
 	rules := false
 	for name := range n.changed {
-		rules = rules || isIgnoreFile(name)
+		rules = rules || ignore.IsFile(name)
 		info, err := dir.Stat(name)
 		if err != nil && !walk.IsGone(err) {
 			return false
@@ -252,28 +252,28 @@ func (t *tree) findLinks(root *walk.Root, n *node, first bool) {
 
 // setRules replaces the ignore files of a directory by those that were read just now,
 // and reports whether they differ.
-func (n *node) setRules(rules ignoreFiles, room *ignore.Budget) bool {
-	if rules.equal(n.rules) {
-		room.Give(rules.size()) // the same contents are accounted for already
+func (n *node) setRules(rules ignore.Files, room *ignore.Budget) bool {
+	if rules.Equal(n.rules) {
+		room.Give(rules.Size()) // the same contents are accounted for already
 		return false
 	}
 	n.dropRules(room)
-	if n.rules = rules; rules.some() {
-		n.level = rules.parse(len(n.rel), "", room)
+	if n.rules = rules; rules.Some() {
+		n.level = rules.Parse(len(n.rel), "", room)
 	}
 	return true
 }
 
 // dropRules gives back the memory of a directory's ignore files.
 func (n *node) dropRules(room *ignore.Budget) {
-	room.Give(n.rules.size() + n.level.Size())
-	n.rules, n.level = ignoreFiles{}, nil
+	room.Give(n.rules.Size() + n.level.Size())
+	n.rules, n.level = ignore.Files{}, nil
 }
 
 // readRules reads the ignore files of a directory; first says that nothing below it has
 // been listed.
 func (t *tree) readRules(root *walk.Root, n *node, first bool) {
-	rules, polled := readIgnoreFiles(root, t.path, n.rel, n.ignoreEntries(), t.room)
+	rules, polled := ignore.ReadFiles(root, t.path, n.rel, n.ignoreEntries(), t.room)
 	changed := n.setRules(rules, t.room)
 	if first { // the chains of the directories above are complete
 		n.chain = n.parentChain(&t.parents).Push(n.level)

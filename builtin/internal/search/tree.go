@@ -59,7 +59,7 @@ type node struct {
 	rel     string // from the root, ending in a slash unless it is the root
 	up      *node
 	chain   *ignore.Chain // the rules for its entries
-	rules   ignoreFiles
+	rules   ignore.Files
 	level   *ignore.DirRules // rules, parsed; nil: none
 	entries []*dirent        // by name
 	listed  bool
@@ -199,7 +199,7 @@ func (t *tree) touch(n *node, ev changes.Event) *dirent {
 			t.invalidate(e.sub)
 		}
 	}
-	if ok && ev.Kind == changes.Content && !isIgnoreFile(ev.Entry) {
+	if ok && ev.Kind == changes.Content && !ignore.IsFile(ev.Entry) {
 		if n.entries[i].sub != nil {
 			return nil
 		}

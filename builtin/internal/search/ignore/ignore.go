@@ -4,8 +4,7 @@
 // nearest directory first and the last matching line. Git's own files count
 // only inside a repository, and only as far up as its root.
 //
-// The package opens no files: the caller reads them through its own confined
-// handles and passes the bytes in.
+// The caller gives the files, or the handle of a tree below which they are read.
 package ignore
 
 import (
