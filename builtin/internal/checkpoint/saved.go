@@ -5,7 +5,6 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,10 +18,10 @@ import (
 const (
 	baseName     = "base"
 	contentsName = "contents"
-	// logFactor is how many times the log may be as long as the base before it is written anew; logRoom is the length in
-	// bytes below which it never is.
+	// logFactor is how many times the log may be as long as the base before it is written anew; logRoom is the length
+	// below which it never is, in records: some 4 MB.
 	logFactor = 4
-	logRoom   = 4 << 20
+	logRoom   = 32 << 10
 )
 
 // savedKind is what a saved record says.
@@ -58,7 +57,7 @@ type baseLog struct {
 	file   *os.File
 	out    *bufio.Writer
 	enc    *gob.Encoder
-	length int64
+	length int64 // in records
 	whole  int64 // length of the log when it held the base alone
 	packs  map[*pack]int
 	err    error // the first error: nothing is written after it
@@ -71,7 +70,7 @@ func newBaseLog(name string, ps *packs) (*baseLog, error) {
 		return nil, fmt.Errorf("the history of commands has no place for the base: %w", err)
 	}
 	l := &baseLog{file: f, out: bufio.NewWriterSize(f, 64<<10), packs: map[*pack]int{}}
-	l.enc = gob.NewEncoder(l)
+	l.enc = gob.NewEncoder(l.out)
 	names := make([]string, 0, len(ps.all))
 	for i, p := range ps.all {
 		l.packs[p] = i + 1
@@ -81,16 +80,10 @@ func newBaseLog(name string, ps *packs) (*baseLog, error) {
 	return l, nil
 }
 
-// Write implements io.Writer for the encoder.
-func (l *baseLog) Write(b []byte) (int, error) {
-	n, err := l.out.Write(b)
-	l.length += int64(n)
-	return n, err
-}
-
 func (l *baseLog) write(s saved) {
 	if l != nil && l.err == nil {
 		l.err = l.enc.Encode(s)
+		l.length++
 	}
 }
 
@@ -187,7 +180,7 @@ func (l *baseLog) tree(d *dir) {
 
 // A Begun is where a command began in the base on disk.
 type Begun struct {
-	Length int64  `json:"length"`           // of the log
+	Length int64  `json:"length"`           // of the log, in records
 	Unread string `json:"unread,omitempty"` // of [Mark.Unread]
 	Head   string `json:"head,omitempty"`   // of git
 }
@@ -231,17 +224,16 @@ func (t *Tracker) replay(b Begun) error {
 		return err
 	}
 	defer f.Close()
-	in := &countingReader{Reader: bufio.NewReaderSize(f, 64<<10)}
-	dec := gob.NewDecoder(in)
-	for {
+	dec := gob.NewDecoder(bufio.NewReaderSize(f, 64<<10))
+	for n := int64(0); ; n++ {
 		var s saved
 		if err := dec.Decode(&s); err != nil {
-			if in.n < b.Length {
+			if n < b.Length {
 				return fmt.Errorf("the base on disk is cut off: %w", err)
 			}
 			return nil // the end, or what the process wrote when it was killed
 		}
-		if late := in.n > b.Length; !late || s.Base {
+		if late := n >= b.Length; !late || s.Base {
 			t.apply(s, late)
 		}
 	}
@@ -323,25 +315,3 @@ func (t *Tracker) place(path string) (*dir, string) {
 		d, path = e.sub, rest
 	}
 }
-
-// countingReader counts what a decoder has read.
-type countingReader struct {
-	*bufio.Reader
-	n int64
-}
-
-func (r *countingReader) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	r.n += int64(n)
-	return n, err
-}
-
-func (r *countingReader) ReadByte() (byte, error) {
-	b, err := r.Reader.ReadByte()
-	if err == nil {
-		r.n++
-	}
-	return b, err
-}
-
-var _ io.ByteReader = (*countingReader)(nil) // else the decoder reads ahead
