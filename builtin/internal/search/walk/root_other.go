@@ -5,6 +5,8 @@ package walk
 import (
 	"io/fs"
 	"os"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // Root is an open directory. Its methods may be called concurrently.
@@ -102,7 +104,7 @@ func (r *Root) Open(rel string) (Handle, error) {
 	if err := r.want(rel, File); err != nil {
 		return Handle{}, err
 	}
-	f, err := r.root.OpenFile(rel, os.O_RDONLY|nonblock, 0)
+	f, err := r.root.OpenFile(rel, os.O_RDONLY|privatefile.NoWait, 0)
 	return Handle{f}, err
 }
 
@@ -115,7 +117,7 @@ func (r *Root) OpenWithin(rel string) (Handle, error) {
 	if !info.Mode().IsRegular() {
 		return Handle{}, &os.PathError{Op: "open", Path: rel, Err: ErrNotRegular}
 	}
-	f, err := r.root.OpenFile(rel, os.O_RDONLY|nonblock, 0)
+	f, err := r.root.OpenFile(rel, os.O_RDONLY|privatefile.NoWait, 0)
 	return Handle{f}, err
 }
 
