@@ -40,7 +40,7 @@ func (w *Worktree) makeChild(ctx context.Context, s *source, tree, concealed str
 	}
 	packed := "# pack-refs with: peeled fully-peeled sorted \n" + strings.ReplaceAll(string(refs), "^\n", "")
 	files := map[string]string{
-		"info/exclude": string(s.exclude()), "HEAD": "ref: refs/heads/" + w.branch() + "\n", "packed-refs": packed, "objects/info/alternates": w.store.objects + "\n",
+		"info/exclude": string(s.exclude()), "HEAD": "ref: refs/heads/" + w.BranchName() + "\n", "packed-refs": packed, "objects/info/alternates": w.store.objects + "\n",
 	}
 	if raw := s.read("shallow"); len(raw) > 0 {
 		files["shallow"] = string(raw)

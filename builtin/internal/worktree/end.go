@@ -89,11 +89,11 @@ func (w *Worktree) settle(ctx context.Context) (r Report, err error) {
 		return r, err
 	}
 	step("update")
-	if r.Branch, err = w.move(ctx, w.branch(), r.Commit); err != nil {
+	if r.Branch, err = w.move(ctx, w.BranchName(), r.Commit); err != nil {
 		return r, err
 	}
 	for _, t := range moved {
-		name := w.branch() + "+" + strings.TrimPrefix(strings.TrimPrefix(t.ref, "refs/"), "heads/")
+		name := w.BranchName() + "+" + strings.TrimPrefix(strings.TrimPrefix(t.ref, "refs/"), "heads/")
 		if _, err := w.move(ctx, name, t.commit); err != nil {
 			r.Notes = append(r.Notes, err.Error())
 			continue
@@ -212,8 +212,8 @@ func (w *Worktree) remove(ctx context.Context) error {
 	if _, err := os.Lstat(w.store.dir); w.Common != "" && w.store.dir != "" && err == nil {
 		step("unref")
 		r := w.store.run(index)
-		if at, err := r.text(ctx, "rev-parse", "-q", "--verify", "refs/heads/"+w.branch()); err == nil && at == w.Base {
-			_, err = r.git(ctx, "update-ref", "-d", "refs/heads/"+w.branch(), w.Base)
+		if at, err := r.text(ctx, "rev-parse", "-q", "--verify", "refs/heads/"+w.BranchName()); err == nil && at == w.Base {
+			_, err = r.git(ctx, "update-ref", "-d", "refs/heads/"+w.BranchName(), w.Base)
 			errs = append(errs, err)
 		}
 		if held, err := r.text(ctx, "rev-parse", "-q", "--verify", w.ref()); err == nil {

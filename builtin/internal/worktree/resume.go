@@ -80,7 +80,7 @@ func moveChild(w *Worktree) error {
 	if err != nil {
 		return err
 	}
-	ref := "refs/heads/" + w.branch()
+	ref := "refs/heads/" + w.BranchName()
 	if err := git.MkdirAll(path.Dir(ref), 0o700); err != nil {
 		return err
 	}

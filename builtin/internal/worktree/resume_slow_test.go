@@ -37,7 +37,7 @@ func TestResumeAttacks(t *testing.T) {
 			if now := list(); now != outside || strings.Contains(now, "ran") {
 				t.Errorf("outside of the worktree:\n%s\nbefore:\n%s", now, outside)
 			}
-			if got := sh(t, dir, "git show "+w.branch()+":a"); got != "one\n1" {
+			if got := sh(t, dir, "git show "+w.BranchName()+":a"); got != "one\n1" {
 				t.Errorf("the work is %q", got)
 			}
 			if after := state(t, dir); after != before {

@@ -42,7 +42,7 @@ func TestResume(t *testing.T) {
 			}
 			defer w.Close()
 			if _, err := os.Lstat(filepath.Join(w.Tree(), ".git")); err == nil {
-				if got := sh(t, w.Tree(), "git status --porcelain; git symbolic-ref HEAD; git rev-parse HEAD"); got != "refs/heads/"+w.branch()+"\n"+w.Commit {
+				if got := sh(t, w.Tree(), "git status --porcelain; git symbolic-ref HEAD; git rev-parse HEAD"); got != "refs/heads/"+w.BranchName()+"\n"+w.Commit {
 					t.Errorf("status: %s, expected %s", got, w.Commit)
 				}
 			}
@@ -54,7 +54,7 @@ func TestResume(t *testing.T) {
 			}
 			sh(t, w.Tree(), tt.then)
 			report := mustEnd(t, w)
-			if report.Branch != w.branch() || len(report.Others)+len(report.Notes) > 0 && tt.name != "another branch" {
+			if report.Branch != w.BranchName() || len(report.Others)+len(report.Notes) > 0 && tt.name != "another branch" {
 				t.Errorf("%+v", report)
 			}
 			if got := sh(t, dir, "git log --format=%s "+report.Branch); got != tt.log {

@@ -34,7 +34,7 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool, hidden H
 		}
 	}
 	step("branch")
-	if _, err := w.store.run(index).git(ctx, "update-ref", "-m", "toolhost: begin", "refs/heads/"+w.branch(), w.Base,
+	if _, err := w.store.run(index).git(ctx, "update-ref", "-m", "toolhost: begin", "refs/heads/"+w.BranchName(), w.Base,
 		""); err != nil {
 		return err
 	}

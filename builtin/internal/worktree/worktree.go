@@ -123,11 +123,8 @@ type Worktree struct {
 	users int
 }
 
-// branch is the name of the branch in the user's repository.
-func (m Meta) branch() string { return "toolhost/" + cmp.Or(m.Called, m.Name) }
-
-// BranchName is the name of the branch that the worktree was made with.
-func (m Meta) BranchName() string { return m.branch() }
+// BranchName is the name of the branch that the worktree was made with, in the user's repository.
+func (m Meta) BranchName() string { return "toolhost/" + cmp.Or(m.Called, m.Name) }
 
 // ref is the ref of the uncommitted changes that were copied from the user's work tree, so that git keeps the objects.
 func (m Meta) ref() string { return "refs/toolhost-begun/" + m.Name }
@@ -193,7 +190,7 @@ func (r Room) begin(ctx context.Context, s *source, spec Spec, fill func(*Worktr
 		Source: s.top, Below: s.below, Common: s.common, Index: filepath.Join(s.git, "index"), Base: s.base,
 	}}
 	err = r.locked(ctx, w.Meta, func() (err error) {
-		if err := s.free(ctx, w.branch()); err != nil { // before anything says that the branch is ours
+		if err := s.free(ctx, w.BranchName()); err != nil { // before anything says that the branch is ours
 			return err
 		}
 		defer func() {
@@ -207,7 +204,7 @@ func (r Room) begin(ctx context.Context, s *source, spec Spec, fill func(*Worktr
 		step("store")
 		if w.plain() {
 			// It has no store.
-		} else if w.store, err = s.openStore(ctx, store{dir: filepath.Join(w.dir, "git"), start: spec.Start}, w.branch()); err != nil {
+		} else if w.store, err = s.openStore(ctx, store{dir: filepath.Join(w.dir, "git"), start: spec.Start}, w.BranchName()); err != nil {
 			return err
 		}
 		if err := os.Mkdir(w.Tree(), 0o700); err != nil {

@@ -53,7 +53,7 @@ func TestLargeCommit(t *testing.T) {
 	if got := after.TotalAlloc - before.TotalAlloc; got > size/2 {
 		t.Errorf("%d bytes were allocated for a commit of %d", got, size)
 	}
-	if got, want := sh(t, dir, "git cat-file -s "+w.branch()+":large"), fmt.Sprint(size); got != want {
+	if got, want := sh(t, dir, "git cat-file -s "+w.BranchName()+":large"), fmt.Sprint(size); got != want {
 		t.Errorf("the branch has %s bytes of it, want %s", got, want)
 	}
 }

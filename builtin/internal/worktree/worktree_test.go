@@ -79,16 +79,16 @@ func TestCleanIsRemoved(t *testing.T) {
 	before := state(t, dir)
 	for _, dirty := range []bool{false, true} {
 		w := mustMake(t, r, filepath.Join(dir, "sub"), dirty)
-		if !regexp.MustCompile(`^toolhost/agent-[0-9a-f]{8}$`).MatchString(w.branch()) ||
+		if !regexp.MustCompile(`^toolhost/agent-[0-9a-f]{8}$`).MatchString(w.BranchName()) ||
 			w.Dir() != filepath.Join(w.Tree(), "sub") {
-			t.Errorf("branch %s, directory %s", w.branch(), w.Dir())
+			t.Errorf("branch %s, directory %s", w.BranchName(), w.Dir())
 		}
 		status := sh(t, w.Tree(), "git status --porcelain; git symbolic-ref HEAD")
 		if want := map[bool]string{false: "", true: "M a\n?? new\n"}[dirty] + "refs/heads/" +
-			w.branch(); status != want {
+			w.BranchName(); status != want {
 			t.Errorf("dirty %v: status %q, want %q", dirty, status, want)
 		}
-		if got := sh(t, dir, "git rev-parse "+w.branch()); got != w.Base {
+		if got := sh(t, dir, "git rev-parse "+w.BranchName()); got != w.Base {
 			t.Errorf("the branch begins at %s", got)
 		}
 		release, err := w.Use()
@@ -137,7 +137,7 @@ func TestWork(t *testing.T) {
 			w := mustMake(t, r, dir, false)
 			sh(t, w.Tree(), tt.script)
 			mustEnd(t, w)
-			if got := sh(t, dir, strings.ReplaceAll(tt.look, "$B", w.branch())); got != tt.want {
+			if got := sh(t, dir, strings.ReplaceAll(tt.look, "$B", w.BranchName())); got != tt.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, tt.want)
 			}
 			sh(t, dir, "git fsck --strict")
