@@ -42,6 +42,7 @@ func TestOdd(t *testing.T) {
 		"a file instead of a directory":   {"mkdir -p .idea/d; echo x > .idea/d/x", "rm -r .idea; echo y > .idea"},
 		"a link instead of a directory":   {"mkdir .idea d; echo x > .idea/x; echo y > d/x", "rm -r .idea; ln -s d .idea"},
 		"back and forth":                  {"echo x > .envrc", "for i in 1 2 3; do echo $i > .envrc; echo x > .envrc; done; echo y > .envrc"},
+		"replaced by many renames":        {"echo x > .envrc", "for i in $(seq 100); do echo $i > e; mv e .envrc; done"},
 		"there and gone":                  {"", "echo x > .envrc; rm .envrc"},
 		"a name of 255 bytes":             {"", "mkdir .idea; echo x > .idea/$(printf 'a%.0s' $(seq 255))"},
 		"deep":                            {"", "d=.idea; for i in $(seq 60); do d=$d/directory; done; mkdir -p $d; echo x > $d/x"},
@@ -95,9 +96,41 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestReplacedMeanwhile has a program of a person replace a file all the time, also while it is settled: no content of
-// the person gets lost, and what a command put there does not stand.
+// TestReplacedMeanwhile has a program of a person replace a file all the time, also while it is settled, or while an agent
+// wakes and falls asleep: no content of the person gets lost, and what a program put there does not stand.
 func TestReplacedMeanwhile(t *testing.T) {
+	t.Run("a command", func(t *testing.T) {
+		testReplacedMeanwhile(t, func(g *ground, write func()) {
+			for range 50 {
+				g.call(write)
+				if _, err := os.Lstat(g.dir + "/.mcp.json"); err == nil {
+					t.Error("what a command wrote stands")
+				}
+			}
+		})
+	})
+	t.Run("an agent", func(t *testing.T) {
+		testReplacedMeanwhile(t, func(g *ground, write func()) {
+			s, err := g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: func() bool { return true },
+				Log: func([]string) {}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 50 {
+				if err := s.Wrote(); err != nil {
+					t.Fatal(err)
+				}
+				write()
+				s.mu.Lock()
+				s.settle()
+				s.mu.Unlock()
+			}
+			s.End()
+		})
+	})
+}
+
+func testReplacedMeanwhile(t *testing.T, run func(g *ground, write func())) {
 	g := newGround(t)
 	g.write(".envrc", "0")
 	g.call(func() {})
@@ -115,11 +148,9 @@ func TestReplacedMeanwhile(t *testing.T) {
 			}
 		}
 	}()
-	for range 50 {
-		g.call(func() { g.write(".mcp.json", "by a command") })
-		if _, err := os.Lstat(g.dir + "/.mcp.json"); err == nil {
-			t.Error("what a command wrote stands")
-		}
+	run(g, func() { g.write(".mcp.json", "by a program") })
+	if _, err := os.Lstat(g.dir + "/.mcp.json"); err == nil {
+		t.Error("what a program wrote stands")
 	}
 	close(stop)
 	last := fmt.Sprint(<-stopped)
