@@ -91,16 +91,7 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	}); err != nil {
 		return nil, err
 	}
-	if !c.discard {
-		guarded := c.box.Guarded()
-		c.mu.Lock() // a session may read it
-		c.guarded = guarded
-		c.mu.Unlock()
-		cs.baseline.Guard(guarded)
-	}
-	if c.session != nil { // which counts when it is active only
-		cs.baseline.End(c.dirs())
-	}
+	cs.guard(c)
 	if c.scratch, err = tools.variables(scratch, c.box.Cached()); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot create the directory for caches: %w", err), c.box.Close())
 	}
@@ -126,6 +117,20 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 		}
 	}
 	return c, nil
+}
+
+// guard has the baseline take out what no mount holds.
+func (cs *Pool) guard(c *Sandbox) {
+	if !c.discard {
+		guarded := c.box.Guarded()
+		c.mu.Lock() // a session may read it
+		c.guarded = guarded
+		c.mu.Unlock()
+		cs.baseline.Guard(guarded)
+	}
+	if c.session != nil { // the baseline counts it when it is active only
+		cs.baseline.End(c.dirs())
+	}
 }
 
 // judgesExecs reports whether the programs that commands start are judged: if there is a rule about them, and this
