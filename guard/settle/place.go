@@ -94,8 +94,10 @@ func (p *place) first(keep bool) error {
 			begin = p.readFirst
 		}
 		err := begin()
-		if err == nil && p.store.mark(mixedAt, "1") != nil {
-			err = &stateError{errors.New("its lock cannot be written")}
+		if err == nil {
+			if failed := p.store.mark(mixedAt, "1"); failed != nil {
+				err = &stateError{failed}
+			}
 		}
 		if err != nil {
 			statedir.Unlock(p.store.lock)
