@@ -347,7 +347,8 @@ func BenchmarkNothingTouched(b *testing.B) {
 	}
 	time.Sleep(racyWindow)
 	marks := Marks(dir)
-	k := Open(b.TempDir(), func(string) ([]string, uint64) { return slices.Clone(marks), 1 }, slog.New(slog.DiscardHandler))
+	k := Open(b.TempDir(), func(string) ([]string, uint64) { return slices.Clone(marks), 1 },
+		slog.New(slog.DiscardHandler))
 	defer k.Close()
 	for b.Loop() {
 		c, _, _ := k.Begin([]string{dir}, false)

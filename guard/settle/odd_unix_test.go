@@ -96,8 +96,8 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestReplacedMeanwhile has a program of a person replace a file all the time, also while it is settled, or while an agent
-// wakes and falls asleep: no content of the person gets lost, and what a program put there does not stand.
+// TestReplacedMeanwhile has a program of a person replace a file all the time, also while it is settled, or while an
+// agent wakes and falls asleep: no content of the person gets lost, and what a program put there does not stand.
 func TestReplacedMeanwhile(t *testing.T) {
 	t.Run("a command", func(t *testing.T) {
 		testReplacedMeanwhile(t, func(g *ground, write func()) {

@@ -48,7 +48,8 @@ type Session struct {
 	closed bool
 }
 
-// settleAfter is how long a session changes nothing until what it has changed is settled: it often makes several changes.
+// settleAfter is how long a session changes nothing until what it has changed is settled: it often makes several
+// changes.
 const settleAfter = 200 * time.Millisecond
 
 // lateAfter is how long a session changes files by itself until it counts as a task: what it has changed is told then,
@@ -66,7 +67,8 @@ func (k *Keeper) Session(dirs []string, program Program) (*Session, error) {
 	}
 	for _, dir := range dirs {
 		if err := leases(dir); err != nil && s.Quiet != nil {
-			s.Log([]string{fmt.Sprintf("Changes of the program cannot be told from those of a person until it has ended: %v.", err)})
+			s.Log([]string{fmt.Sprintf(
+				"Changes of the program cannot be told from those of a person until it has ended: %v.", err)})
 			s.Quiet = nil
 		}
 	}

@@ -153,8 +153,8 @@ func TestHome(t *testing.T) {
 	g.want("a directory that was removed", ".bashrc=old .claude.json=by another program src/ src/.vscode/ src/.vscode/tasks.json=old")
 }
 
-// TestSessionOfAgent has an agent and a person change files in turn: what the agent has changed stays while it runs, also
-// for calls, and is held at its end, whoever has changed it after. What a person alone has changed is the person's.
+// TestSessionOfAgent has an agent and a person change files in turn: what the agent has changed stays while it runs,
+// also for calls, and is held at its end, whoever has changed it after. What a person alone has changed is the person's.
 func TestSessionOfAgent(t *testing.T) {
 	g := newGround(t)
 	for _, rel := range []string{".mcp.json", ".envrc", ".vscode/settings.json", ".vscode/tasks.json"} {
@@ -202,8 +202,8 @@ func TestSessionOfAgent(t *testing.T) {
 	const both = ".envrc=old .exrc=by a person, after the agent .idea/ .idea/x=by the agent .mcp.json=by the agent " +
 		".vimrc=by a person .vscode/ .vscode/settings.json=by a person .vscode/tasks.json=by a person"
 	g.want("while it runs", both)
-	if note := g.call(func() { g.want("in a call", both); g.write(".envrc", "by a call") }); strings.Contains(note, ".vimrc") ||
-		!strings.Contains(note, ".envrc (changed)") {
+	note := g.call(func() { g.want("in a call", both); g.write(".envrc", "by a call") })
+	if strings.Contains(note, ".vimrc") || !strings.Contains(note, ".envrc (changed)") {
 		t.Errorf("the call says %q", note)
 	}
 	g.want("after a call", both)
@@ -236,7 +236,8 @@ func TestSessionOfAgent(t *testing.T) {
 	g.write(".vscode/launch.json", "by a person")
 	g.kill()
 	g.k.Recover([]string{g.dir})
-	g.want("after a restart", strings.Replace(after, ".vscode/settings.json=", ".vscode/launch.json=by a person .vscode/settings.json=", 1))
+	g.want("after a restart", strings.Replace(after, ".vscode/settings.json=",
+		".vscode/launch.json=by a person .vscode/settings.json=", 1))
 }
 
 // TestSessionOfAgentOpen has an agent keep a protected file open, and write it when it counts as a person.
@@ -246,7 +247,8 @@ func TestSessionOfAgentOpen(t *testing.T) {
 	if err := leases(g.dir); err != nil {
 		t.Skip(err)
 	}
-	s, err := g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: func() bool { return true }, Log: func([]string) {}})
+	s, err := g.k.Session([]string{g.dir},
+		Program{IsAgent: true, Quiet: func() bool { return true }, Log: func([]string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +277,8 @@ func TestSessionOfAgentAmongHosts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g := newGround(t)
 			g.write(".mcp.json", "old")
-			s, err := g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: func() bool { return true }, Log: func([]string) {}})
+			s, err := g.k.Session([]string{g.dir},
+				Program{IsAgent: true, Quiet: func() bool { return true }, Log: func([]string) {}})
 			if err != nil {
 				t.Fatal(err)
 			}
