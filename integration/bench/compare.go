@@ -1,65 +1,87 @@
 package main
 
 import (
+	"cmp"
+	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
-// base is the other commit's name in tables.
-const base = "base"
+// releases is the table of past commits: lines of a commit, a tab and what was measured then. compare without a commit
+// takes those.
+//
+//go:embed releases.txt
+var releases string
 
-// compareCommand measures this checkout next to another commit. It fails if something became slower, or bigger, by
-// more than a bound, and that with confidence.
+// pastReleases returns the commits of the table.
+func pastReleases() (commits []string) {
+	for line := range strings.Lines(releases) {
+		if commit, _, ok := strings.Cut(line, "\t"); ok && !strings.HasPrefix(line, "#") {
+			commits = append(commits, commit)
+		}
+	}
+	return commits
+}
+
+// compareCommand measures this checkout next to other commits. It fails if something became slower, or bigger, than in
+// the best of them by more than a bound, and that with confidence.
 func compareCommand(args []string) error {
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
-	bound := f.Float64("bound", 0.1, "by which share something may become slower or bigger")
+	bound := f.Float64("bound", 0.15, "by which share something may become slower or bigger")
 	quick := f.Bool("quick", false, "measure less: only what became much slower is found")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if f.NArg() != 1 {
-		return errors.New("compare takes one commit, after the flags")
-	}
 	c := comparison{
-		rep: newReport(), servers: effort{rounds: 400, least: 12, budget: 6 * time.Second},
+		rep: newReport(), commits: f.Args(), servers: effort{rounds: 400, least: 12, budget: 6 * time.Second},
 		search: effort{rounds: 60, least: enough, budget: 6 * time.Second},
+	}
+	if len(c.commits) == 0 {
+		c.commits = pastReleases()
 	}
 	if *quick {
 		c.servers, c.search = effort{rounds: 60, least: enough, budget: time.Second}, effort{rounds: 10, least: 3,
 			budget: time.Second}
 	}
-	err := scratch(func(dir string) error { return c.measure(f.Arg(0), dir) })
+	err := scratch(c.measure)
 	if err != nil {
 		return err
 	}
 	return c.judge(*bound)
 }
 
-// A comparison is one of this checkout and another commit.
+// A comparison is one of this checkout and other commits.
 type comparison struct {
 	rep             *report
+	commits         []string
 	servers, search effort
 }
 
-func (c *comparison) measure(commit, dir string) error {
+func (c *comparison) measure(dir string) error {
 	top, err := checkout()
 	if err != nil {
 		return err
 	}
-	other := filepath.Join(dir, "checkout")
-	if err := export(top, commit, other); err != nil {
+	mine := filepath.Join(dir, "this")
+	if err := build(top, mine); err != nil {
 		return err
 	}
-	mine, theirs := filepath.Join(dir, "this"), filepath.Join(dir, "that")
-	if err := errors.Join(build(top, mine), build(other, theirs)); err != nil {
-		return err
+	rivals := []*rival{host(ours, mine)}
+	for _, commit := range c.commits {
+		progress("building " + commit)
+		other, binary := filepath.Join(dir, "checkout"), filepath.Join(dir, "toolhost-"+filepath.Base(commit))
+		if err := errors.Join(export(top, commit, other), build(other, binary), os.RemoveAll(other)); err != nil {
+			return err
+		}
+		rivals = append(rivals, host(commit, binary))
 	}
-	rivals := []*rival{host(ours, mine), host(base, theirs)}
 	progress("starts")
 	if err := measureStarts(c.rep, c.servers, rivals, dir); err != nil {
 		return err
@@ -102,7 +124,7 @@ func export(top, commit, to string) error {
 	return nil
 }
 
-// searches measures both hosts on a tree, warm and just started.
+// searches measures the hosts on a tree, warm and just started.
 func (c *comparison) searches(rivals []*rival, tree, root, dir string) error {
 	var cold, paged, all []seeker
 	for _, r := range rivals {
@@ -136,15 +158,21 @@ func (c *comparison) searches(rivals []*rival, tree, root, dir string) error {
 // could have been.
 const enough = 8
 
-// judge prints the ratios and says what became slower.
+// best returns the commit with the lowest median of a row.
+func (c *comparison) best(w *row) string {
+	return slices.MinFunc(c.commits, func(a, b string) int { return cmp.Compare(median(w.Values[a]), median(w.Values[b])) })
+}
+
+// judge prints the ratios to the best commit and says what became slower.
 func (c *comparison) judge(bound float64) error {
-	t := &table{head: []string{"what", "base", "this", "ratio (95 %)", ""}}
+	t := &table{head: slices.Concat([]string{"what"}, c.commits, []string{"this", "ratio to the best (95 %)", ""})}
 	slower := 0
 	for _, w := range c.rep.Rows {
-		r := w.against(ours, base)
+		best := c.best(w)
+		r := w.against(ours, best)
 		say := ""
 		switch {
-		case w.Unit == "ms" && min(w.rounds(ours), w.rounds(base)) < enough:
+		case w.Unit == "ms" && min(w.rounds(ours), w.rounds(best)) < enough:
 			say = "too few rounds to tell"
 		case r.Low > 1+bound:
 			say = fmt.Sprintf("slower by more than %.0f %%", bound*100)
@@ -155,9 +183,11 @@ func (c *comparison) judge(bound float64) error {
 		case r.High < 1/(1+bound):
 			say = "better"
 		}
-		t.add(w.Name, fmt.Sprintf("%.3g %s", median(w.Values[base]), w.Unit),
-			fmt.Sprintf("%.3g %s", median(w.Values[ours]), w.Unit),
-			fmt.Sprintf("%.3f (%.3f–%.3f)", r.Value, r.Low, r.High), say)
+		cells := []string{w.Name}
+		for _, name := range append(slices.Clone(c.commits), ours) {
+			cells = append(cells, fmt.Sprintf("%.3g %s", median(w.Values[name]), w.Unit))
+		}
+		t.add(append(cells, fmt.Sprintf("%.3f (%.3f–%.3f)", r.Value, r.Low, r.High), say)...)
 	}
 	if err := t.print(os.Stdout); err != nil {
 		return err

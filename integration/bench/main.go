@@ -1,7 +1,7 @@
 // Bench measures this host next to the programs that people use instead, and proves that its answers are theirs.
 //
 //	go run ./integration/bench [flags]          the host and its peers, interleaved in one run
-//	go run ./integration/bench compare BASE     this checkout and another commit; fails if something became slower
+//	go run ./integration/bench compare [COMMIT] this checkout and past releases; fails if something became slower
 //	go run ./integration/bench scale [--full]   cost against the size of trees, files, rules and sessions
 //	go run ./integration/bench behaviour        what the host and its peers do with the calls of the README's table
 //	go run ./integration/bench threats          the classes of attacks, and what holds each
