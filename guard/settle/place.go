@@ -85,7 +85,9 @@ func (p *place) first(keep bool) error {
 	for range beginTries {
 		begin := p.open
 		if alone := p.store.lockAlone(); !alone {
-			statedir.ShareLock(p.store.lock)
+			if err := statedir.ShareLock(p.store.lock); err != nil {
+				return &stateError{err}
+			}
 			if !p.store.running() { // the other process has just ended a command, or answered
 				statedir.Unlock(p.store.lock)
 				time.Sleep(beginPause)
@@ -103,7 +105,7 @@ func (p *place) first(keep bool) error {
 			statedir.Unlock(p.store.lock)
 			return err
 		}
-		statedir.ShareLock(p.store.lock)
+		_ = statedir.ShareLock(p.store.lock) // it was locked before
 		p.start(keep)
 		return nil
 	}

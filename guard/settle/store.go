@@ -147,8 +147,7 @@ func (s *store) lockAlone() bool {
 	if statedir.TryLock(s.lock) {
 		return true
 	}
-	statedir.ShareLock(s.lock)
-	return statedir.TryLock(s.lock)
+	return statedir.ShareLock(s.lock) == nil && statedir.TryLock(s.lock)
 }
 
 // claim adds names that tasks have changed.

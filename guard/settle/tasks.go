@@ -18,7 +18,7 @@ func (p *place) background() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls--
-	statedir.ShareLock(p.store.tasks)
+	_ = statedir.ShareLock(p.store.tasks) // begin has locked another file there
 	p.claimForTasks(false)
 	p.tell()
 	if p.calls == 0 {

@@ -11,7 +11,7 @@ func OpenOwn(path string, how int) (*os.File, error) { return os.OpenFile(path, 
 func TryLock(*os.File) bool { return true }
 
 // ShareLock does nothing.
-func ShareLock(*os.File) {}
+func ShareLock(*os.File) error { return nil }
 
 // Unlock does nothing.
 func Unlock(*os.File) {}

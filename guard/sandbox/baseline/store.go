@@ -71,7 +71,7 @@ func (s *store) busy() (alone, killed bool) {
 		return true, false
 	}
 	if alone = statedir.TryLock(s.lock); !alone {
-		statedir.ShareLock(s.lock)
+		_ = statedir.ShareLock(s.lock) // without locks other hosts may run commands
 		return false, false
 	}
 	killed = s.running()
@@ -82,7 +82,7 @@ func (s *store) busy() (alone, killed bool) {
 // share lets other hosts run commands as well.
 func (s *store) share() {
 	if s.lock != nil {
-		statedir.ShareLock(s.lock)
+		_ = statedir.ShareLock(s.lock)
 	}
 }
 
