@@ -153,6 +153,9 @@ func readTrust(cfg Config, read func(string) ([]byte, os.FileInfo, error)) (*tru
 	if err != nil {
 		return nil, fmt.Errorf("trust store: %w", err)
 	}
+	if !privatefile.Ours(info) {
+		return nil, fmt.Errorf("trust store %s belongs to another user: remove it and trust your workspaces again", file)
+	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
 		return nil, fmt.Errorf("trust store %s can be written by other users: run chmod 600 on it", file)
 	}
