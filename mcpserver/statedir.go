@@ -22,11 +22,13 @@ var stateNames = []string{
 // decides what an undo and the recovery of a torn file write, which workspaces are trusted, and which callers are
 // accepted.
 func openStateDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
+	return errors.Join(os.MkdirAll(dir, 0o700), CheckStateDir(dir))
+}
+
+// CheckStateDir returns an error if the content of a state directory cannot be trusted. The directory need not exist.
+func CheckStateDir(dir string) error {
 	entries, err := os.ReadDir(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {

@@ -35,7 +35,7 @@ func agentListCommand() *cobra.Command {
 		Use: "list", Short: "List the worktrees in which agents left something; they are kept for 30 days, their branches longer", Args: cobra.NoArgs,
 		Example: "  toolhost agent list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			state, err := flags.stateDirectory()
+			state, err := flags.ownState()
 			if err != nil {
 				return err
 			}

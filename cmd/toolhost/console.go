@@ -126,6 +126,12 @@ func (f *hostFlags) stateDirectory() (string, error) {
 	return mcpserver.DefaultStateDir()
 }
 
+// ownState returns the path of a state directory whose content is the user's own.
+func (f *hostFlags) ownState() (string, error) {
+	dir, err := f.stateDirectory()
+	return dir, errors.Join(err, mcpserver.CheckStateDir(dir))
+}
+
 // choose returns the selected console, or lists all consoles.
 func choose(w io.Writer, all []console.Instance, args []string) (console.Instance, error) {
 	fit := all

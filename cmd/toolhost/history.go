@@ -84,7 +84,7 @@ func purgeCommand(flags *hostFlags) *cobra.Command {
 					return err
 				}
 			}
-			state, err := flags.stateDirectory()
+			state, err := flags.ownState()
 			if err != nil {
 				return err
 			}

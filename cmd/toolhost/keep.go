@@ -28,7 +28,7 @@ the last one has ended.`,
   toolhost keep .vscode/tasks.json --yes
   toolhost keep --refuse`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			state, err := flags.stateDirectory()
+			state, err := flags.ownState()
 			if err != nil {
 				return err
 			}

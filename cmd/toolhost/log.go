@@ -61,7 +61,7 @@ to are read too. With --json each line is the record as it stands in the log.`,
 				if _, err := os.Stat(path); err != nil {
 					return err
 				}
-			} else if path, err = flags.stateDirectory(); err == nil {
+			} else if path, err = flags.ownState(); err == nil {
 				path = filepath.Join(path, auditFile)
 			}
 			if err != nil {

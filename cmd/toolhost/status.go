@@ -170,7 +170,7 @@ func statusCommand() *cobra.Command {
 the console is, and in which workspaces protected files are held. The link that opens a console is printed by toolhost console alone.`,
 		Example: "  toolhost status --json | jq -r '.[].roots[]'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			state, err := flags.stateDirectory()
+			state, err := flags.ownState()
 			if err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ import (
 // looked for there. A host on the whole machine would not read their settings, and would search the machine for the
 // names of each file that has several.
 func (f *hostFlags) onFiles(changed func(stateDir string) ([]string, error), do func(*mcpserver.Host) error) error {
-	state, err := f.stateDirectory()
+	state, err := f.ownState()
 	if err != nil {
 		return err
 	}
