@@ -38,7 +38,7 @@ func init() {
 func become(argv []string) error {
 	runtime.LockOSThread()
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}}
-	for _, nr := range append(append([]uintptr{unix.SYS_UNLINKAT, unix.SYS_SYMLINKAT}, changing...), watching...) {
+	for _, nr := range append(append([]uintptr{unix.SYS_UNLINKAT, unix.SYS_SYMLINKAT, unix.SYS_FLOCK}, changing...), watching...) {
 		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(nr), Jf: 1},
 			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF})
 	}
