@@ -89,12 +89,18 @@ func service(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/binary" {
 		w.Header().Set("Content-Type", "application/octet-stream")
 	}
+	if in && r.Header.Get("Upgrade") == "websocket" {
+		shake(w)
+		return
+	}
 	w.Header().Set("X-Oauth-Scopes", "repo, read:org")
 	for suffix, text := range map[string]string{ // a proxy of Go modules, a registry of cargo, and the API of GitHub
 		"/@v/list": "v1.2.3\n", "/@v/v1.2.3.mod": "module example.com/x\n", "/@v/v1.2.3.info": `{"Version": "v1.2.3"}`, "/@latest": `{"Version": "v1.2.3"}`,
-		"/config.json":   fmt.Sprintf(`{"dl": "https://%s", "api": "https://%[1]s", "auth-required": true}`, r.Host),
-		"/api/graphql":   `{"data": {"viewer": {"login": "me"}}}`,
-		"/api/v1/crates": `{"crates": [{"name": "found-it", "max_version": "1.2.3", "description": "x"}], "meta": {"total": 1}}`,
+		"/config.json":      fmt.Sprintf(`{"dl": "https://%s", "api": "https://%[1]s", "auth-required": true}`, r.Host),
+		"/-/whoami":         `{"username": "me-of-npm"}`,
+		"/simple/found-it/": `<!DOCTYPE html><title>x</title><a href="found_it-1.2.3-py3-none-any.whl">found_it-1.2.3-py3-none-any.whl</a>`,
+		"/api/graphql":      `{"data": {"viewer": {"login": "me"}}}`,
+		"/api/v1/crates":    `{"crates": [{"name": "found-it", "max_version": "1.2.3", "description": "x"}], "meta": {"total": 1}}`,
 	} {
 		if strings.HasSuffix(r.URL.Path, suffix) {
 			fmt.Fprint(w, text)
@@ -103,6 +109,18 @@ func service(w http.ResponseWriter, r *http.Request) {
 	}
 	body, _ := io.ReadAll(r.Body)
 	fmt.Fprintf(w, "logged-in=%v %s %s %s\n", in, r.RequestURI, r.Header, body)
+}
+
+// shake begins a WebSocket, and sends back one message.
+func shake(w http.ResponseWriter) {
+	conn, in, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	message, _ := in.ReadString('\n')
+	fmt.Fprint(conn, "echo "+message)
 }
 
 func (g *credentialGround) start(flags ...string) *host.Session {

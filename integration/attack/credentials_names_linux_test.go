@@ -113,6 +113,20 @@ func (g *credentialGround) tenants() {
 	one.End()
 }
 
+// upgraded begins a WebSocket with a token, and sends a message.
+const upgraded = `python3 - "$GITHUB_TOKEN" $(echo https://MINE | cut -c9-) <<'END'
+import socket, ssl, sys
+token, at = sys.argv[1:]
+name, port = at.split(":")
+s = ssl.create_default_context().wrap_socket(socket.create_connection((name, int(port))), server_hostname=name)
+s.sendall(f"GET /ws HTTP/1.1\r\nHost: {at}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+f = s.makefile("rb")
+while f.readline().strip(): pass
+s.sendall(b"hello\n")
+print(f.readline().decode())
+END
+`
+
 // TestHonestCredentials: programs that read tokens where they are used to log in with sentinels.
 func TestHonestCredentials(t *testing.T) {
 	g := newCredentialGround(t)
@@ -124,6 +138,11 @@ func TestHonestCredentials(t *testing.T) {
 		{"go", "version", `GOPROXY=https://MINE GONOSUMDB=* GOFLAGS=-mod=mod GOTOOLCHAIN=local GOCACHE=$PWD/c GOMODCACHE=$PWD/m go list -m -versions example.com/x`, "example.com/x v1.2.3"},
 		{"cargo", "--version", `CARGO_HOME=$PWD/.cargo CARGO_REGISTRIES_MINE_INDEX=sparse+https://MINE/index/ CARGO_REGISTRIES_MINE_TOKEN=$BY_FILE CARGO_REGISTRIES_MINE_CREDENTIAL_PROVIDER=cargo:token cargo search --registry mine x`, `found-it = "1.2.3"`},
 		{"gh", "--version", `export GH_HOST=$(echo https://MINE | cut -c9-) GH_ENTERPRISE_TOKEN=$GITHUB_TOKEN; unset GITHUB_TOKEN; gh auth status && gh api user`, "logged-in=true"},
+		{"curl", "--version", `curl -sSi --http2 -H "Authorization: Bearer $GITHUB_TOKEN" https://MINE/ && echo x >f && curl -sS -u "__token__:$BY_FILE" -F :action=file_upload -F content=@f https://MINE/legacy/`, "HTTP/2 200"},
+		{"node", "--version", `node -e 'fetch("https://MINE/", {headers: {authorization: "Bearer " + process.env.GITHUB_TOKEN}}).then(r => r.text()).then(console.log)'`, "logged-in=true"},
+		{"npm", "--version", `echo "$(echo https://MINE/ | cut -c7-):_authToken=$GITHUB_TOKEN" >npmrc; npm whoami --userconfig npmrc --cache "$PWD/n" --registry https://MINE/`, "me-of-npm"},
+		{"python3", "-mpip", `python3 -m pip index versions found-it --index-url $(echo https://MINE | sed "s|//|//me:$GITHUB_TOKEN@|")/simple/`, "found-it (1.2.3)"},
+		{"python3", "--version", upgraded, "echo hello"},
 		{"python3", "-cimport requests", `python3 -c '
 import os, requests
 print(requests.get("https://MINE/", headers={"Authorization": "Bearer " + os.environ["GITHUB_TOKEN"]}, auth=lambda r: r).text)
