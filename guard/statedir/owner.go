@@ -1,7 +1,6 @@
 package statedir
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,24 +27,30 @@ var ErrOwned = errors.New("another process holds its lock")
 // A Mark says that this process owns an entry. It is the lock of a file, which ends with the process.
 type Mark struct{ lock *flock.Flock }
 
-// sweepTime bounds how long a sweeper holds the mark of an owner that has just made the file and not locked it yet.
-const sweepTime = 100 * time.Millisecond
+const (
+	// sweepTime bounds how long a sweeper holds the mark of an owner that has just made the file and not locked it yet.
+	sweepTime = time.Second
+	// sweepsTime bounds how long one sweeper after the other removes it, where many programs start on a busy machine.
+	sweepsTime = 30 * time.Second
+)
 
 // Own takes the mark at path, in an existing directory. The error matches [ErrOwned] if another process has the mark.
 // Any other error means that the owner is not known, as on a file system without locks.
 func Own(path string) (*Mark, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
-	defer cancel()
+	begun := time.Now()
 	for {
 		m, err := TryOwn(path)
-		if m != nil || !errors.Is(err, ErrOwned) && !errors.Is(err, errRemoved) {
+		most := sweepTime
+		switch {
+		case errors.Is(err, errRemoved):
+			most = sweepsTime
+		case !errors.Is(err, ErrOwned):
 			return m, err
 		}
-		select {
-		case <-ctx.Done():
+		if time.Since(begun) > most {
 			return nil, err
-		case <-time.After(5 * time.Millisecond):
 		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
