@@ -5,6 +5,7 @@ package fault
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -307,4 +309,56 @@ func (g *ground) killSweep(station int) bool {
 	_, _ = h.Call(g.T.Context(), "Read", host.Args{"file_path": "a.txt"}.String()) // unless it is killed before
 	_ = h.Stop()
 	return in.disarm() > 0
+}
+
+// TestStoresShared lets two hosts and the commands use the stores at once. All work, and all that they keep is there.
+func TestStoresShared(t *testing.T) {
+	g := newGround(t)
+	host.MustWrite(t, filepath.Join(g.WS, ".claude", "settings.json"), `{"permissions":{"allow":["Bash(touch *)"]}}`)
+	const rounds = 15
+	var working sync.WaitGroup
+	var told sync.Map
+	for _, name := range []string{"a", "b"} {
+		s := g.start(host.StdioModern)
+		defer s.End()
+		s.covered()
+		working.Go(func() {
+			for i := range rounds {
+				path := fmt.Sprint(name, i)
+				for tool, args := range map[string]host.Args{"Write": {"file_path": path, "content": path},
+					"Bash": {"command": "seq 20000; echo x >by-command-" + path}} {
+					if r, err := s.Call(s.Ctx, tool, args.String()); err != nil || r.IsError {
+						t.Errorf("%s %s: %v %s", tool, path, err, r.Text())
+					} else if strings.Contains(r.Text(), "cannot be") {
+						told.Store("by-command-"+path, r.Text()) // that it is not recorded
+					}
+				}
+			}
+		})
+	}
+	for i := range rounds {
+		working.Go(func() {
+			for _, command := range []string{"history", "history usage", "trust --yes", "rules", "keep --list", "status", "log",
+				"history purge --older-than 300d --yes", fmt.Sprintf("token add t%d --rights read", i)} {
+				if out, err := g.Run(strings.Fields(command)[0], strings.Fields(command)[1:]...); err != nil {
+					t.Errorf("%s: %v %s", command, err, out)
+				}
+			}
+		})
+	}
+	working.Wait()
+	recorded := map[string]bool{} // commands of two hosts that run at once may both name a file
+	for _, c := range g.changes() {
+		recorded[filepath.Base(c.Path)] = true
+	}
+	for i := range rounds {
+		for _, name := range []string{"a", "b", "by-command-a", "by-command-b"} {
+			if _, ok := told.Load(fmt.Sprint(name, i)); !ok && !recorded[fmt.Sprint(name, i)] {
+				t.Errorf("the history does not have the change of %s%d", name, i)
+			}
+		}
+	}
+	if n := strings.Count(g.toolhost("token", "list"), " read "); n != rounds {
+		t.Errorf("%d tokens of %d", n, rounds)
+	}
 }
