@@ -121,7 +121,7 @@ func (p *place) leaveTasks() {
 // caller has the lock alone, so no other host looks meanwhile whether tasks run.
 func (p *place) tasksSleep() bool {
 	alone := statedir.TryLock(p.store.tasks)
-	statedir.ShareLock(p.store.tasks)
+	_ = statedir.ShareLock(p.store.tasks)
 	return alone && p.users-p.calls == p.asleep
 }
 
