@@ -28,7 +28,8 @@ func needsTerminal(command guard.Exec) string {
 		if step.Given {
 			continue
 		}
-		if name := waiting(step.Words, step.Piped); name != "" && !(name == "watch" && step.Writes) { // watch ends when its output is not read
+		name := waiting(step.Words, step.Piped)
+		if name != "" && !(name == "watch" && step.Writes) { // watch ends when its output is not read
 			return name
 		}
 	}

@@ -293,7 +293,8 @@ func (l *commandJudge) commandPart(s command.Simple) Part {
 	reason := "No rule allows the command " + clip(textOf(s)) + "."
 	switch {
 	case unread:
-		reason = "Which file " + clip(textOf(s)) + " writes or removes is not known before it runs, and no sandbox contains it."
+		reason = "Which file " + clip(textOf(s)) +
+			" writes or removes is not known before it runs, and no sandbox contains it."
 	case len(s.Undecidable) > 0:
 		reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(textOf(s)),
 			strings.Join(s.Undecidable, "; "))

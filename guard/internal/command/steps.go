@@ -35,8 +35,9 @@ func (a *Analysis) Steps() (Steps, error) {
 	l := &stepList{}
 	for _, c := range a.Commands {
 		for _, w := range c.Args {
-			l.Pipefail = l.Pipefail || c.Name == "set" && w.Text == "pipefail"
-			l.ErrExit = l.ErrExit || c.Name == "set" && (w.Text == "errexit" || isOption(w.Text) && strings.Contains(w.Text, "e"))
+			set, cluster := c.Name == "set", isOption(w.Text) && strings.Contains(w.Text, "e")
+			l.Pipefail = l.Pipefail || set && w.Text == "pipefail"
+			l.ErrExit = l.ErrExit || set && (w.Text == "errexit" || cluster)
 		}
 	}
 	each(a.statements, func(n syntax.Node) {
@@ -95,44 +96,39 @@ func (l *stepList) stmt(s *syntax.Stmt, at Step) {
 		at.Last = false
 		l.add(Step{Last: true, Given: true}, "!")
 	}
-	at.Given = at.Given || slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return strings.HasPrefix(r.Op.String(), "<") })
+	input := func(r *syntax.Redirect) bool { return strings.HasPrefix(r.Op.String(), "<") }
+	at.Given = at.Given || slices.ContainsFunc(s.Redirs, input)
 	if call, ok := callOf(s); ok {
 		l.call(call, at)
 		return
 	}
 	at.Given, at.Piped = at.Given || at.Piped, false // it may have read the pipe before
-	body := func(last bool, lists ...[]*syntax.Stmt) {
-		for _, list := range lists {
-			one := at
-			one.Last = at.Last && last
-			l.list(list, one)
-		}
-	}
+	before := at
+	before.Last = false
 	switch c := s.Cmd.(type) {
 	case *syntax.BinaryCmd:
 		pipe := c.Op == syntax.Pipe || c.Op == syntax.PipeAll
-		x, y := at, at
-		x.Writes, y.Piped = at.Writes || pipe, pipe
-		x.Last = at.Last && (c.Op == syntax.AndStmt || pipe && l.Pipefail)
-		l.stmt(c.X, x)
-		l.stmt(c.Y, y)
+		before.Writes, before.Last = at.Writes || pipe, at.Last && (c.Op == syntax.AndStmt || pipe && l.Pipefail)
+		l.stmt(c.X, before)
+		at.Piped = pipe
+		l.stmt(c.Y, at)
 	case *syntax.Subshell:
-		body(true, c.Stmts)
+		l.list(c.Stmts, at)
 	case *syntax.Block:
-		body(true, c.Stmts)
+		l.list(c.Stmts, at)
 	case *syntax.IfClause:
 		for ; c != nil; c = c.Else {
-			body(false, c.Cond)
-			body(true, c.Then)
+			l.list(c.Cond, before)
+			l.list(c.Then, at)
 		}
 	case *syntax.ForClause:
-		body(true, c.Do)
+		l.list(c.Do, at)
 	case *syntax.WhileClause:
-		body(false, c.Cond)
-		body(true, c.Do)
+		l.list(c.Cond, before)
+		l.list(c.Do, at)
 	case *syntax.CaseClause:
 		for _, item := range c.Items {
-			body(true, item.Stmts)
+			l.list(item.Stmts, at)
 		}
 	case *syntax.TimeClause:
 		if c.Stmt != nil {
