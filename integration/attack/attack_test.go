@@ -157,8 +157,8 @@ func profileFlags(w *world, profile string) []string {
 }
 
 // TestAttacks runs the rows of testdata/attacks on one host for each profile, and looks after each row at what was shown and what has
-// changed. Of the commands that must be refused or held, a few of each class are run, which is every one with -tags slow. Package guard
-// judges all that must be refused without a host.
+// changed. Of the commands that must be refused or held, a few of each class are run, which is every one with -tags
+// slow. Package guard judges all that must be refused without a host.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	held := host.Contained(t)
@@ -169,7 +169,8 @@ func TestAttacks(t *testing.T) {
 	commands, step := map[string]int{}, samples.Step(1)*samples.Step(1)
 	for _, a := range attacks(t) {
 		for _, p := range a.profiles {
-			if kind := p + " " + a.class + " " + a.verb; a.tool == "Bash" && a.verb != "passes" { // a later row may need what one made that passes
+			kind := p + " " + a.class + " " + a.verb
+			if a.tool == "Bash" && a.verb != "passes" { // a later row may need what one made that passes
 				if commands[kind]++; (commands[kind]-1)%step != 0 {
 					continue
 				}

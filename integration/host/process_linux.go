@@ -65,7 +65,8 @@ func FarProcesses(t *testing.T, state string, hosts bool) (pids []int) {
 			pids = append(pids, pid)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { // until it calls exec, a child has the command line of its parent
+	// Until it calls exec, a child has the command line of its parent.
+	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool {
 		parent, _ := ParentOf(pid)
 		return slices.Contains(pids, parent)
 	})

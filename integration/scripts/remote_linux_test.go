@@ -72,8 +72,8 @@ func (g farGround) kill(hosts bool) {
 	}
 }
 
-// TestRemote: over both transports, and with -tags slow in both eras, a client sees what it would see of a host on its own
-// machine. The link is cut while a command runs. The far host ends when it is idle.
+// TestRemote: over both transports, and with -tags slow in both eras, a client sees what it would see of a host on its
+// own machine. The link is cut while a command runs. The far host ends when it is idle.
 func TestRemote(t *testing.T) {
 	g := newFarGround(t)
 	g.Put("a.txt", "content\n")
@@ -259,7 +259,8 @@ func TestRemoteRefused(t *testing.T) {
 	g.Put("a.txt", "content\n")
 	empty, long := filepath.Join(g.Home, "noexec"), filepath.Join(g.Home, strings.Repeat("long", 25))
 	host.Must(t, os.Mkdir(long, 0o700))
-	host.Must(t, os.Symlink(filepath.Join(g.State, "program"), filepath.Join(long, "program"))) // where the first row has it sent
+	// The first row has the program sent, or finds it.
+	host.Must(t, os.Symlink(filepath.Join(g.State, "program"), filepath.Join(long, "program")))
 	for _, c := range []struct {
 		target string
 		flags  []string
