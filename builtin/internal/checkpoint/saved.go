@@ -5,6 +5,7 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,10 +19,10 @@ import (
 const (
 	baseName     = "base"
 	contentsName = "contents"
-	// logFactor is how many times the log may be as long as the base before it is written anew; logRoom is the length
-	// below which it never is, in records: some 4 MB.
+	// logFactor is how many times the log may be as long as the base before it is written anew; logRoom is the length in
+	// bytes below which it never is.
 	logFactor = 4
-	logRoom   = 32 << 10
+	logRoom   = 4 << 20
 )
 
 // savedKind is what a saved record says.
@@ -57,7 +58,7 @@ type baseLog struct {
 	file   *os.File
 	out    *bufio.Writer
 	enc    *gob.Encoder
-	length int64 // in records
+	length int64
 	whole  int64 // length of the log when it held the base alone
 	packs  map[*pack]int
 	err    error // the first error: nothing is written after it
@@ -70,7 +71,7 @@ func newBaseLog(name string, ps *packs) (*baseLog, error) {
 		return nil, fmt.Errorf("the history of commands has no place for the base: %w", err)
 	}
 	l := &baseLog{file: f, out: bufio.NewWriterSize(f, 64<<10), packs: map[*pack]int{}}
-	l.enc = gob.NewEncoder(l.out)
+	l.enc = gob.NewEncoder(l)
 	names := make([]string, 0, len(ps.all))
 	for i, p := range ps.all {
 		l.packs[p] = i + 1
@@ -80,10 +81,16 @@ func newBaseLog(name string, ps *packs) (*baseLog, error) {
 	return l, nil
 }
 
+// Write implements io.Writer for the encoder.
+func (l *baseLog) Write(b []byte) (int, error) {
+	n, err := l.out.Write(b)
+	l.length += int64(n)
+	return n, err
+}
+
 func (l *baseLog) write(s saved) {
 	if l != nil && l.err == nil {
 		l.err = l.enc.Encode(s)
-		l.length++
 	}
 }
 
@@ -180,7 +187,7 @@ func (l *baseLog) tree(d *dir) {
 
 // A Begun is where a command began in the base on disk.
 type Begun struct {
-	Length int64  `json:"length"`           // of the log, in records
+	Length int64  `json:"length"`           // of the log
 	Unread string `json:"unread,omitempty"` // of [Mark.Unread]
 	Head   string `json:"head,omitempty"`   // of git
 }
@@ -224,16 +231,17 @@ func (t *Tracker) replay(b Begun) error {
 		return err
 	}
 	defer f.Close()
-	dec := gob.NewDecoder(bufio.NewReaderSize(f, 64<<10))
-	for n := int64(0); ; n++ {
+	in := &countingReader{Reader: bufio.NewReaderSize(f, 64<<10)}
+	dec := gob.NewDecoder(in)
+	for {
 		var s saved
 		if err := dec.Decode(&s); err != nil {
-			if n < b.Length {
+			if in.n < b.Length {
 				return fmt.Errorf("the base on disk is cut off: %w", err)
 			}
 			return nil // the end, or what the process wrote when it was killed
 		}
-		if late := n >= b.Length; !late || s.Base {
+		if late := in.n > b.Length; !late || s.Base {
 			t.apply(s, late)
 		}
 	}
@@ -315,3 +323,25 @@ func (t *Tracker) place(path string) (*dir, string) {
 		d, path = e.sub, rest
 	}
 }
+
+// countingReader counts what a decoder has read.
+type countingReader struct {
+	*bufio.Reader
+	n int64
+}
+
+func (r *countingReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	r.n += int64(n)
+	return n, err
+}
+
+func (r *countingReader) ReadByte() (byte, error) {
+	b, err := r.Reader.ReadByte()
+	if err == nil {
+		r.n++
+	}
+	return b, err
+}
+
+var _ io.ByteReader = (*countingReader)(nil) // else the decoder reads ahead
