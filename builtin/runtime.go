@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -32,6 +33,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
 	"github.com/toolhost/toolhost/guard/sandbox/ownprocess"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // A Runtime has what the tools of one host share: the search engine, the shells, and the journal of files that are
@@ -134,6 +136,9 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 			box.journal = ""
 		} else {
 			box.recover(cfg.Log)
+		}
+		if err := removeSavedIndexes(cfg.StateDir); err != nil {
+			cfg.Log.Warn("cannot remove the search indexes of an earlier version", "error", err)
 		}
 		box.cache, overlays = filepath.Join(cfg.StateDir, "cache"), filepath.Join(cfg.StateDir, "overlays")
 		box.worktrees = Worktrees(cfg.StateDir)
@@ -316,6 +321,25 @@ func openSearch(s settings.Search) *search.Engine {
 		cfg.MaxMemory = -1
 	}
 	return search.New(cfg)
+}
+
+// removeSavedIndexes removes the indexes of contents that earlier versions saved in the state directory, which may be
+// shared with other programs: only files of their names go, and the directory if nothing else is in it.
+func removeSavedIndexes(stateDir string) error {
+	dir := filepath.Join(stateDir, "search")
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() { // a link is not followed
+		return nil
+	}
+	err = statedir.SweepDir(dir, statedir.Limits{}, func(e fs.DirEntry) statedir.Kind {
+		if ext := filepath.Ext(e.Name()); e.Type().IsRegular() &&
+			(ext == ".idx" || ext == ".new" || e.Name() == "lock") {
+			return statedir.Unfinished
+		}
+		return statedir.Foreign
+	})
+	_ = os.Remove(dir) // it fails if something else is in it
+	return err
 }
 
 // SearchStats describes the index of one root.
