@@ -279,10 +279,34 @@ func TestDocLinks(t *testing.T) {
 			}
 		}
 	}
-	const page = ".github/ARCHITECTURE.md"
-	text, err := os.ReadFile(filepath.FromSlash("../../" + page))
+	pages, err := filepath.Glob(filepath.FromSlash("../../.github/*.md"))
 	host.Must(t, err)
-	for _, gone := range d.missing(string(text)) {
-		t.Errorf("%s: %s does not exist", page, gone)
+	for _, page := range pages {
+		raw, err := os.ReadFile(page)
+		host.Must(t, err)
+		text := string(raw)
+		if filepath.Base(page) == "ARCHITECTURE.md" {
+			for _, gone := range d.missing(text) {
+				t.Errorf("%s: %s does not exist", page, gone)
+			}
+		}
+		for _, name := range testNames.FindAllString(text, -1) {
+			if !d.declared(name) {
+				t.Errorf("%s: there is no test %s", page, name)
+			}
+		}
 	}
+}
+
+// testNames finds the names of tests in a page.
+var testNames = regexp.MustCompile(`\bTest[A-Z]\w*`)
+
+// declared reports whether a package declares a name.
+func (d *docTree) declared(name string) bool {
+	for _, names := range d.packages {
+		if names[name] {
+			return true
+		}
+	}
+	return false
 }
