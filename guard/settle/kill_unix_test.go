@@ -20,17 +20,23 @@ import (
 // kills is how often a host is killed, with -tags slow.
 const kills = 60
 
-// killVariable has the workspace and the state directory of a process that is killed.
+// killVariable has the workspace and the state directory of a process that is killed, and "agent" if an agent runs in it.
 const killVariable = "SETTLE_TEST_KILLED"
 
 // TestMain runs commands until the process is killed, if a test has started it for that.
 func TestMain(m *testing.M) {
 	if at := os.Getenv(killVariable); at != "" {
-		dir, state, _ := strings.Cut(at, "\n")
+		dir, rest, _ := strings.Cut(at, "\n")
+		state, agent, _ := strings.Cut(rest, "\n")
 		k := Open(state, nil, slog.New(slog.DiscardHandler))
 		k.Recover([]string{dir})
+		work := func(int) {}
+		if agent != "" {
+			work = agentAt(k, dir)
+		}
 		fmt.Println("begun")
 		for i := 0; ; i++ {
+			work(i)
 			c, _, err := k.Begin([]string{dir}, false)
 			if err != nil {
 				panic(err)
@@ -41,6 +47,23 @@ func TestMain(m *testing.M) {
 	}
 	testenv.Plain()
 	os.Exit(m.Run())
+}
+
+// agentAt starts an agent, and returns a function that has it wake, change a protected file and sleep.
+func agentAt(k *Keeper, dir string) func(i int) {
+	s, err := k.Session([]string{dir}, Program{IsAgent: true, Quiet: func() bool { return true }, Log: func([]string) {}})
+	if err != nil {
+		panic(err)
+	}
+	return func(i int) {
+		if err := s.Wrote(); err != nil {
+			panic(err)
+		}
+		os.WriteFile(filepath.Join(dir, ".exrc"), []byte(fmt.Sprint("agent ", i)), 0o644)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.settle()
+	}
 }
 
 // commandOf changes protected files in each way.
@@ -63,6 +86,12 @@ func commandOf(dir string, i int) {
 // TestKilled kills a host at random moments of commands and exchanges: at the next start the former files stand
 // outside, each once, and what a command had written is seen by the next.
 func TestKilled(t *testing.T) {
+	for _, agent := range []string{"", "agent"} {
+		t.Run("with "+agent, func(t *testing.T) { testKilled(t, agent) })
+	}
+}
+
+func testKilled(t *testing.T, agent string) {
 	const outside = ".mcp.json=former .vscode/ .vscode/tasks.json=former in-place.code-workspace=former"
 	g := newGround(t)
 	for _, rel := range []string{".mcp.json", ".vscode/tasks.json", "in-place.code-workspace"} {
@@ -72,7 +101,7 @@ func TestKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range samples.Rounds(kills) {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), killVariable+"="+g.dir+"\n"+g.state)
+		cmd.Env = append(os.Environ(), killVariable+"="+g.dir+"\n"+g.state+"\n"+agent)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		if err == nil {

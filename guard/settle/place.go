@@ -95,13 +95,7 @@ func (p *place) first(keep bool) error {
 			}
 			begin = p.readFirst
 		}
-		err := begin()
-		if err == nil {
-			if failed := p.store.mark(mixedAt, "1"); failed != nil {
-				err = &stateError{failed}
-			}
-		}
-		if err != nil {
+		if err := begin(); err != nil {
 			statedir.Unlock(p.store.lock)
 			return err
 		}
@@ -184,8 +178,7 @@ func (p *place) open() error {
 		return err
 	}
 	if p.tasksRun() {
-		p.joinTasks()
-		return nil
+		return p.joinTasks()
 	}
 	if p.store.running() && !p.store.mixed() && p.readClaims() { // a host was killed whose tasks slept
 		if err := p.adopt(); err != nil {
@@ -203,7 +196,7 @@ func (p *place) open() error {
 	if err := p.adopt(); err != nil {
 		return err
 	}
-	if err := p.store.mark(runningAt, "1"); err != nil {
+	if err := p.store.mark(runningAt, "11"); err != nil {
 		return &stateError{err}
 	}
 	p.enter()

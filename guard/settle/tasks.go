@@ -71,9 +71,13 @@ func (p *place) isStill(rel name) bool {
 }
 
 // joinTasks prepares the place for a call that begins while only tasks run.
-func (p *place) joinTasks() {
+func (p *place) joinTasks() error {
 	p.assign()
+	if err := p.store.mark(mixedAt, "1"); err != nil {
+		return &stateError{err}
+	}
 	p.enter()
+	return nil
 }
 
 // assign leaves what has changed to the tasks that run, unless none can have changed it since it was looked at: then a
