@@ -13,10 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/checkpoint"
 	"github.com/toolhost/toolhost/builtin/internal/journal"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settle"
 )
 
 // Limits of what is recorded to undo the changes of commands.
@@ -109,15 +111,19 @@ func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
 	return t, nil
 }
 
-// hiddenFiles reports the files that rules hide from commands.
+// hiddenFiles reports the files that rules hide from commands, and the temporary ones of hosts: a host that writes a
+// file while a command of another one runs has such a file next to it.
 func hiddenFiles(policy *guard.Policy) func(path string, info walk.Info) bool {
 	hidden, _ := policy.Hiding()
 	links := policy.HidingLinks()
 	return func(path string, info walk.Info) bool {
 		return hidden != nil && hidden(path, info.Kind == walk.Dir) || links != nil && info.Links > 1 &&
-			links(info.Device, info.Inode, info.Status)
+			links(info.Device, info.Inode, info.Status) || info.Kind != walk.Dir && isTemp(filepath.Base(path))
 	}
 }
+
+// isTemp reports whether a name is one that hosts give to files which stand for a moment.
+func isTemp(name string) bool { return atomicfile.IsTemp(name) || settle.IsCopy(name) }
 
 // entry counts a command on the tracker of a key. It creates a tracker if there is none, or if the root was replaced.
 func (c *checkpoints) entry(key trackerKey) (*tracker, error) {

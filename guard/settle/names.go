@@ -82,6 +82,13 @@ func IsMark(element string) bool {
 	return strings.HasPrefix(element, copyPrefix) || len(startingWith(pathname.Folded.Of(element))) > 0
 }
 
+// IsCopy reports whether a name is that of a copy of what is held, which stands for a moment where it is put back
+// between file systems.
+func IsCopy(name string) bool {
+	slot, ok := strings.CutPrefix(name, copyPrefix)
+	return ok && slotOrCopy(slot) == slotLetter
+}
+
 // startingWith returns the rows whose first element matches a folded one.
 func startingWith(element string) []*Name {
 	t := table()

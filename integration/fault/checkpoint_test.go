@@ -116,3 +116,58 @@ func TestFaultCheckpointDisk(t *testing.T) {
 	g.rewind(g.last(), before)
 	g.Tidy()
 }
+
+// TestFaultCheckpointTemporary holds a Write of one host while its temporary file stands. A command of another host ends then, and one begins
+// then. Neither made that file, nor removed it.
+func TestFaultCheckpointTemporary(t *testing.T) {
+	g := newGround(t)
+	g.Put("a", "1\n")
+	other := g.start(host.StdioModern)
+	other.covered()
+	begin := func(name string) (end func()) {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := other.Call(other.Ctx, "Bash", host.Args{"command": "touch begun-" + name +
+				"; until test -e end-" + name + "; do sleep .01; done"}.String())
+			ended <- err
+		}()
+		host.Eventually(t, func() string {
+			if _, err := os.Lstat(g.Path("begun-" + name)); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		return func() {
+			g.Put("end-"+name, "")
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	s, in := g.injected()
+	s.MustCall("Read", host.Args{"file_path": "a"})
+	endFirst, endSecond := begin("first"), func() {}
+	in.arm(1, false, []uintptr{unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2}, func() syscall.Errno {
+		if names, _ := filepath.Glob(g.Path(".toolhost-*.tmp")); len(names) != 1 {
+			t.Errorf("temporary files: %q", names)
+		}
+		endFirst()
+		endSecond = begin("second")
+		return 0
+	}, g.WS)
+	s.MustCall("Write", host.Args{"file_path": "a", "content": "2\n"})
+	in.disarm()
+	endSecond()
+	s.End()
+	other.End()
+	names := map[string]bool{}
+	for _, c := range g.history() {
+		names[filepath.Base(c.Path)] = true
+		if strings.HasPrefix(filepath.Base(c.Path), ".toolhost-") {
+			t.Errorf("call %s has %s", c.ID, c.Path)
+		}
+	}
+	if !names["begun-first"] || !names["begun-second"] {
+		t.Errorf("the history has %v", names)
+	}
+}

@@ -5,12 +5,26 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 )
 
 // The name of a temporary file is this prefix, random text, and this suffix. It is hidden.
 const (
 	tempPrefix = ".toolhost-"
 	tempSuffix = ".tmp"
+)
+
+// IsTemp reports whether a name is that of a temporary file, of this process or another.
+func IsTemp(name string) bool {
+	random, prefixed := strings.CutPrefix(name, tempPrefix)
+	random, suffixed := strings.CutSuffix(random, tempSuffix)
+	return prefixed && suffixed && len(random) >= randomLength && strings.Trim(random, randomLetters) == ""
+}
+
+// The random text has at least so many of these letters: see [rand.Text].
+const (
+	randomLength  = 26
+	randomLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
 // tempMode is the mode of a temporary file until it takes over that of the
