@@ -416,6 +416,9 @@ func TestHidden(t *testing.T) {
 	if tagOf(other) == tag || tagOf(p.For(Caller{})) == tag {
 		t.Error("the tag of Hiding does not tell policies or callers apart")
 	}
+	if tagOf(policy(t, ws, testRules(ws, "deny Read(x)\nallow Bash(touch *)"))) != tagOf(other) {
+		t.Error("the tag of Hiding depends on the commands that are allowed")
+	}
 	if !policy(t, ws, testRules(ws, "deny Read")).Hidden(ws+"/src/main.go", false) {
 		t.Error("with Read denied a file is not hidden")
 	}
