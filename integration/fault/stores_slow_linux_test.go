@@ -4,6 +4,7 @@ package fault
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -311,28 +312,44 @@ func (g *ground) killSweep(station int) bool {
 	return in.disarm() > 0
 }
 
+// A sharedCall is a call of TestStoresShared, which makes a file.
+type sharedCall struct {
+	tool, command, said string
+	begun, ended        time.Time
+}
+
 // TestStoresShared lets two hosts and the commands use the stores at once. All work, and all that they keep is there.
 func TestStoresShared(t *testing.T) {
 	g := newGround(t)
 	host.MustWrite(t, filepath.Join(g.WS, ".claude", "settings.json"), `{"permissions":{"allow":["Bash(touch *)"]}}`)
 	const rounds = 15
 	var working sync.WaitGroup
-	var told sync.Map
-	for _, name := range []string{"a", "b"} {
-		s := g.start(host.StdioModern)
+	var mu sync.Mutex
+	calls := map[string]sharedCall{} // by the name of the file
+	hosts := map[string]*session{"a": g.start(host.StdioModern), "b": g.start(host.StdioModern)}
+	for _, s := range hosts {
 		defer s.End()
 		s.covered()
+	}
+	for name, s := range hosts {
+		call := func(tool, file string, args host.Args) {
+			c := sharedCall{tool: tool, begun: time.Now()}
+			c.command, _ = args["command"].(string)
+			r, err := s.Call(s.Ctx, tool, args.String())
+			if err != nil || r.IsError {
+				t.Errorf("%s %s: %v %s", tool, file, err, r.Text())
+				return
+			}
+			c.said, c.ended = r.Text(), time.Now()
+			mu.Lock()
+			defer mu.Unlock()
+			calls[file] = c
+		}
 		working.Go(func() {
 			for i := range rounds {
 				path := fmt.Sprint(name, i)
-				for tool, args := range map[string]host.Args{"Write": {"file_path": path, "content": path},
-					"Bash": {"command": "seq 20000; echo x >by-command-" + path}} {
-					if r, err := s.Call(s.Ctx, tool, args.String()); err != nil || r.IsError {
-						t.Errorf("%s %s: %v %s", tool, path, err, r.Text())
-					} else if strings.Contains(r.Text(), "cannot be") {
-						told.Store("by-command-"+path, r.Text()) // that it is not recorded
-					}
-				}
+				call("Write", path, host.Args{"file_path": path, "content": path})
+				call("Bash", "by-command-"+path, host.Args{"command": "seq 20000; echo x >by-command-" + path})
 			}
 		})
 	}
@@ -347,18 +364,40 @@ func TestStoresShared(t *testing.T) {
 		})
 	}
 	working.Wait()
-	recorded := map[string]bool{} // commands of two hosts that run at once may both name a file
-	for _, c := range g.changes() {
-		recorded[filepath.Base(c.Path)] = true
+	g.eachRecorded(calls)
+	if n := strings.Count(g.toolhost("token", "list"), " read "); n != rounds {
+		t.Errorf("%d tokens of %d", n, rounds)
 	}
-	for i := range rounds {
-		for _, name := range []string{"a", "b", "by-command-a", "by-command-b"} {
-			if _, ok := told.Load(fmt.Sprint(name, i)); !ok && !recorded[fmt.Sprint(name, i)] {
-				t.Errorf("the history does not have the change of %s%d", name, i)
+}
+
+// eachRecorded holds that the file of each call is in the entry of that call once, and else only in those of commands
+// that ran at the same time as the command that made it.
+func (g *ground) eachRecorded(calls map[string]sharedCall) {
+	g.T.Helper()
+	var entries []struct {
+		Tool, Command string
+		Files         []struct{ Path string }
+	}
+	host.Must(g.T, json.Unmarshal([]byte(g.toolhost("history", "--json", "--limit", "0")), &entries))
+	commands, recorded := map[string]sharedCall{}, map[string]int{}
+	for _, c := range calls {
+		commands[c.command] = c
+	}
+	for _, e := range entries {
+		for _, f := range e.Files {
+			name := filepath.Base(f.Path)
+			c, ran := calls[name], commands[e.Command]
+			switch {
+			case c.tool == e.Tool && c.command == e.Command:
+				recorded[name]++
+			case c.tool != "Bash" || e.Tool != "Bash" || c.ended.Before(ran.begun) || ran.ended.Before(c.begun):
+				g.T.Errorf("the entry of %s %q has %s", e.Tool, e.Command, name)
 			}
 		}
 	}
-	if n := strings.Count(g.toolhost("token", "list"), " read "); n != rounds {
-		t.Errorf("%d tokens of %d", n, rounds)
+	for name, c := range calls {
+		if n := recorded[name]; n != 1 {
+			g.T.Errorf("the history has %s %d times, and its call said: %s", name, n, c.said[max(0, len(c.said)-500):])
+		}
 	}
 }
