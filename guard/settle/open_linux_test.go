@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestOfHost tells programs of a host from those of a person, also where the host is process 1.
@@ -56,4 +58,37 @@ func TestCutOff(t *testing.T) {
 	if notes := p.takeNotes(); len(notes) > 0 {
 		t.Error(notes)
 	}
+}
+
+// TestMapped has a task write a file through a mapping whose first write was during a call that has ended: the later
+// ones change no time of the file.
+func TestMapped(t *testing.T) {
+	g := newGround(t)
+	g.write(".mcp.json", "old")
+	task := g.begin(false)
+	task.Background()
+	f, err := os.OpenFile(filepath.Join(g.dir, ".mcp.json"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := unix.Mmap(int(f.Fd()), 0, 3, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	g.call(func() {
+		memory[0] = 'o'
+		for {
+			info, err := os.Lstat(filepath.Join(g.dir, ".mcp.json"))
+			if err != nil || !stampOf(info).racy() {
+				break
+			}
+		}
+	})
+	copy(memory, "new")
+	if err := unix.Munmap(memory); err != nil {
+		t.Fatal(err)
+	}
+	task.End()
+	g.want("the task has ended", ".mcp.json=old")
 }

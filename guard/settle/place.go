@@ -372,8 +372,10 @@ func isMarked(rel string) bool {
 	return slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), IsMark)
 }
 
-// renew records what stands at a name, of which there is no copy yet.
+// renew records what stands at a name, of which there is no copy yet. What is written through a mapping changes the
+// times of a file with its first write only.
 func (p *place) renew(rel name) error {
+	open := p.isOpen(rel, time.Now())
 	id, st, err := p.at(rel)
 	if err != nil {
 		return err
@@ -382,7 +384,7 @@ func (p *place) renew(rel name) error {
 		delete(p.rec.Files, rel)
 		return nil
 	}
-	next := file{ID: id, Stamp: st, Racy: st.racy()}
+	next := file{ID: id, Stamp: st, Racy: open || st.racy()}
 	if was := p.rec.Files[rel]; was.ID == id {
 		next.Copy = was.Copy
 	}
