@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,12 +79,7 @@ func TestMapped(t *testing.T) {
 	f.Close()
 	g.call(func() {
 		memory[0] = 'o'
-		for {
-			info, err := os.Lstat(filepath.Join(g.dir, ".mcp.json"))
-			if err != nil || !stampOf(info).racy() {
-				break
-			}
-		}
+		g.waitForTime(".mcp.json")
 	})
 	copy(memory, "new")
 	if err := unix.Munmap(memory); err != nil {
@@ -91,4 +87,60 @@ func TestMapped(t *testing.T) {
 	}
 	task.End()
 	g.want("the task has ended", ".mcp.json=old")
+}
+
+// waitForTime waits until a later change of a file has another time.
+func (g *ground) waitForTime(rel string) {
+	g.t.Helper()
+	for {
+		info, err := os.Lstat(filepath.Join(g.dir, rel))
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		if !stampOf(info).racy() {
+			return
+		}
+	}
+}
+
+// TestClosedMeanwhile has an agent write and close a file while it is looked at which files the agent has open.
+func TestClosedMeanwhile(t *testing.T) {
+	g := newGround(t)
+	g.write(".mcp.json", "old")
+	g.waitForTime(".mcp.json")
+	task := g.begin(false)
+	task.Background()
+	p, err := g.k.place(g.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(g.dir, ".mcp.json"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	events, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(events)
+	if _, err := unix.InotifyAddWatch(events, f.Name(), unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error)
+	go func() {
+		_, err := unix.Read(events, make([]byte, 4096))
+		_, failed := f.WriteString("new")
+		written <- errors.Join(err, failed, f.Close())
+	}()
+	notes := p.sleep()
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	more, err := p.wake()
+	if notes = append(notes, more...); err != nil || len(notes) > 0 {
+		t.Error(notes, err)
+	}
+	task.End()
+	g.want("the agent has ended", ".mcp.json=old")
 }

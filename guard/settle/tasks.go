@@ -45,14 +45,17 @@ func (p *place) claimForTasks(open bool) bool {
 	if p.ofTasks == nil {
 		p.ofTasks = map[name]bool{}
 	}
+	isOpen := map[name]bool{}
+	if open { // what is closed by now, the scan finds changed
+		isOpen = p.openNames()
+	}
 	now := p.scan()
-	until := time.Now().Add(openWait)
 	written, _ := p.store.claimed()
 	var claimed []name
 	for _, rel := range namesOf(&p.rec, now) {
 		was, h := p.rec.Files[rel], p.rec.Held[rel]
 		if h != nil && p.isIn(h) || h == nil && (now.leaves[rel] != was.Stamp || was.Racy && !p.isStill(rel)) ||
-			open && classOf(rel) == Held && p.isOpen(rel, until) {
+			isOpen[rel] {
 			p.ofTasks[rel], claimed = true, append(claimed, rel)
 		}
 	}
@@ -62,6 +65,16 @@ func (p *place) claimForTasks(open bool) bool {
 		p.note("Other hosts may hold protected files that a task has changed before it ends: %v.", err)
 	}
 	return err == nil
+}
+
+// openNames returns the names of files that are open for writing, and stay so for a while.
+func (p *place) openNames() map[name]bool {
+	open := map[name]bool{}
+	until := time.Now().Add(openWait)
+	for rel := range p.scan().leaves {
+		open[rel] = classOf(rel) == Held && p.isOpen(rel, until)
+	}
+	return open
 }
 
 // isStill reports whether a name has the content that was recorded.
