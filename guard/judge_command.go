@@ -237,7 +237,8 @@ func (l *commandJudge) onlyReads() bool {
 // the commands that nothing allows unless the mode allows them.
 func (l *commandJudge) byRules() {
 	what, commands := "run "+l.line.text, l.line.analysis.Commands
-	if r := l.j.data.allow.Named("Bash"); r != nil && !slices.ContainsFunc(commands, l.writesUnread) {
+	unread := !l.held() && l.line.analysis.Partial || slices.ContainsFunc(commands, l.writesUnread)
+	if r := l.j.data.allow.Named("Bash"); r != nil && !unread {
 		l.j.add(allowedBy(what, r, "A rule allows every command."))
 		return
 	}

@@ -354,6 +354,8 @@ func TestJudgeBash(t *testing.T) {
 		{"rm of exactly what a rule says", "allow Bash(rm -rf $D)", `rm -rf $D`, Allow, "Bash(rm -rf $D)"},
 		{"a copy to what is not known", "allow Bash(cp:*)", `cp README.md "$D/x"`, Ask, "mode default"},
 		{"an edit of what is not known", "allow Bash(sed:*)", `sed -i s/a/b/ "${F%.*}"`, Ask, "mode default"},
+		{"rm after what cannot be parsed", "allow Bash", "let cd..; rm -rf *", Ask, ruleUndecidable},
+		{"rm in a text that cannot be parsed", "allow Bash", "bash -c 'let cd..; rm -rf /'", Ask, "mode default"},
 		{"benign: a read file that is not known", "allow Bash(cat:*)", `cat "$F"`, Allow, "Bash(cat:*)"},
 		{"benign: what find names", "allow Bash(find:*)\nallow Bash(rm:*)", "find . -name '*.o' -exec rm -rf {} +", Allow, ""},
 		{"rm by a runner, in bypassPermissions mode", "mode bypassPermissions", `npx -y rm -rf /`, Ask, ruleCritical},

@@ -303,16 +303,17 @@ func removed(s command.Simple) (words []command.Word) {
 
 // writesUnread reports whether a command that nothing contains writes or removes a file that the text does not name, so
 // that no check of its words can find where: rm -rf "${D%x}". What find and xargs supply is named, and so is what rm
-// removes below a variable.
+// removes below a variable. A command may also run a text that was not read.
 func (l *commandJudge) writesUnread(s command.Simple) bool {
-	return !l.held() && slices.ContainsFunc(s.Spellings(), func(words []command.Word) bool {
+	runs := l.line.analysis.Partial && len(s.Undecidable) > 0
+	return !l.held() && (runs || slices.ContainsFunc(s.Spellings(), func(words []command.Word) bool {
 		one := command.Simple{Name: filepath.Base(words[0].Text), Args: words}
 		_, writes := one.Files()
 		return slices.ContainsFunc(writes, func(w command.Word) bool {
 			return !w.Static && !w.Home && strings.ContainsAny(w.Text, "$`") &&
 				!(strings.HasPrefix(one.Name, "rm") && namedBelow.MatchString(w.Text))
 		})
-	})
+	}))
 }
 
 // isWide reports whether an allow rule means more than one command.
