@@ -90,6 +90,7 @@ func (t *tree) scan(watch *watcher) (repos, leads []string) {
 		(st.Ino != t.top.stamp.Ino || st.Dev != t.top.stamp.Dev) {
 		watch.drop(t.top)
 		t.top, t.found = &node{path: t.dir, place: topPlace(t.dir)}, found{}
+		t.listed++
 	}
 	if t.found.watched && t.found.at == watch.now() {
 		return t.found.repos, t.found.leads
@@ -163,7 +164,11 @@ func (t *tree) look(n *node, watch *watcher) bool {
 	if st != n.stamp || n.racy || n.dirty || n.lost != lost {
 		st = t.open(n.path, st)
 		n.stamp, n.racy, n.dirty, n.lost = st, st.racy(), false, lost
-		watch.drop(n.list()...)
+		gone := n.list()
+		if slices.ContainsFunc(gone, func(kid *node) bool { return kid.marked }) { // a file may have its name now
+			t.listed++
+		}
+		watch.drop(gone...)
 	}
 	return true
 }
