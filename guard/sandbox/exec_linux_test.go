@@ -89,8 +89,23 @@ func (r *refuser) judge(_ context.Context, e *execgate.Exec) execgate.Verdict {
 func runGated(t testing.TB, s *Sandbox, f *fixture, j execgate.Judge, script string) result {
 	t.Helper()
 	g := execgate.New()
-	g.Judge(j)
 	defer g.Close()
+	var judging sync.RWMutex // the test reads what judges write, and the command may end before the judge of a killed program
+	if j != nil {
+		g.Judge(func(ctx context.Context, e *execgate.Exec) execgate.Verdict {
+			judging.RLock()
+			defer judging.RUnlock()
+			v := j(ctx, e)
+			if failed := v.Failed; failed != nil {
+				v.Failed = func(why string) {
+					judging.RLock()
+					defer judging.RUnlock()
+					failed(why)
+				}
+			}
+			return v
+		})
+	}
 	out, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +131,9 @@ func runGated(t testing.TB, s *Sandbox, f *fixture, j execgate.Judge, script str
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.Close()
+	judging.Lock()
+	defer judging.Unlock()
 	return result{said, status, ended}
 }
 
