@@ -124,7 +124,8 @@ func TestAttackNetwork(t *testing.T) {
 	for _, command := range []string{
 		connecting + "localhost PORT", "cat </dev/tcp/localhost/PORT", "cp " + python +
 			" curl; ./curl here.py localhost PORT", "cp $(which curl) curl && ./curl -sS http://localhost:PORT/",
-		"cp $(which curl) $TMPDIR/curl && $TMPDIR/curl -sS http://localhost:PORT/", "bash -c 'exec -a curl python3 here.py localhost PORT'", "npm run -s python", "npm run -s node",
+		"cp $(which curl) $TMPDIR/curl && $TMPDIR/curl -sS http://localhost:PORT/",
+		"PYTHONHOME=$(python3 -c 'import sys; print(sys.base_prefix)') bash -c 'exec -a curl python3 here.py localhost PORT'", "npm run -s python", "npm run -s node",
 		"ln -s " + python + " npm; ./npm here.py localhost PORT",
 		`python3 -c "
 import os, socket
