@@ -144,3 +144,37 @@ func TestClosedMeanwhile(t *testing.T) {
 	task.End()
 	g.want("the agent has ended", ".mcp.json=old")
 }
+
+// TestEmptiedMeanwhile has a person save a file in place while a command begins: the file is empty for a moment. When the
+// command has changed the file, all that the person wrote stands outside.
+func TestEmptiedMeanwhile(t *testing.T) {
+	g := newGround(t)
+	g.write(".mcp.json", "old")
+	g.call(func() {})
+	events, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(events)
+	path := filepath.Join(g.dir, ".mcp.json")
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.InotifyAddWatch(events, path, unix.IN_CLOSE_NOWRITE); err != nil {
+		t.Fatal(err)
+	}
+	saved := make(chan error)
+	go func() {
+		_, err := unix.Read(events, make([]byte, 4096)) // the command has looked at it once
+		_, failed := f.WriteString("a person's")
+		saved <- errors.Join(err, failed, f.Close())
+	}()
+	g.call(func() {
+		if err := <-saved; err != nil {
+			t.Error(err)
+		}
+		g.replace(".mcp.json", "planted")
+	})
+	g.want("the command has ended", ".mcp.json=a person's")
+}

@@ -313,7 +313,11 @@ const copyTries = 10
 
 // atWithCopy returns what stands at a name, and the name of a copy of it.
 func (p *place) atWithCopy(rel name) (id identity, st stamp, kept string, err error) {
-	for range copyTries {
+	until := time.Now().Add(openWait)
+	for try := range copyTries {
+		if classOf(rel) == Held {
+			p.isOpen(rel, until) // an editor may have emptied the file, to write it
+		}
 		if id, st, err = p.at(rel); err != nil {
 			return id, st, "", fmt.Errorf("the protected file %s cannot be read: %w", p.path(rel), err)
 		}
@@ -324,7 +328,8 @@ func (p *place) atWithCopy(rel name) (id identity, st stamp, kept string, err er
 			break
 		}
 		copied, _, _ := identify(p.store.slots, kept)
-		if err == nil && (kept == "" || copied == id || !id.isKnowable()) {
+		again := try+1 < copyTries && time.Now().Before(until) && p.isOpen(rel, time.Now())
+		if err == nil && !again && (kept == "" || copied == id || !id.isKnowable()) {
 			return id, st, kept, nil
 		}
 		err = errWritten
