@@ -92,7 +92,9 @@ func (b planBuild) compare(t *testing.T) {
 	plain := w.plainly(t, commands)
 	lay(w.ws) // under the same name, which programs print
 	before := everything(t, w.ws)
-	h := w.host(t, host.StdioModern, "--root", w.ws, "--settings", filepath.Join(w.root, "planned.json"))
+	planned := filepath.Join(w.root, "patient.json") // a busy machine compiles for longer than a call waits
+	host.MustWrite(t, planned, `{"permissions":{"defaultMode":"plan"},"bash":{"defaultTimeout":"9m","foregroundWindow":"9m"}}`)
+	h := w.host(t, host.StdioModern, "--root", w.ws, "--settings", planned)
 	for i, command := range commands {
 		said := h.call(t, "Bash", fmt.Sprintf(`{"command":%s}`, quoted(t, command)), b.name)
 		if got := strings.TrimSpace(notes.ReplaceAllString("\n"+said.text, "")); got != plain[i] {
