@@ -22,7 +22,10 @@ var stateNames = []string{
 // decides what an undo and the recovery of a torn file write, which workspaces are trusted, and which callers are
 // accepted.
 func openStateDir(dir string) error {
-	return errors.Join(os.MkdirAll(dir, 0o700), CheckStateDir(dir))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return CheckStateDir(dir)
 }
 
 // CheckStateDir returns an error if the content of a state directory cannot be trusted. The directory need not exist.

@@ -129,7 +129,10 @@ func (f *hostFlags) stateDirectory() (string, error) {
 // ownState returns the path of a state directory whose content is the user's own.
 func (f *hostFlags) ownState() (string, error) {
 	dir, err := f.stateDirectory()
-	return dir, errors.Join(err, mcpserver.CheckStateDir(dir))
+	if err == nil {
+		err = mcpserver.CheckStateDir(dir)
+	}
+	return dir, err
 }
 
 // choose returns the selected console, or lists all consoles.
