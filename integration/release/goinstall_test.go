@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,10 +62,19 @@ func goProxy(t testing.TB, version, bin string) (env []string, command string) {
 	f, err := os.Create(filepath.Join(dir, version+".zip"))
 	host.Must(t, err)
 	z := zip.NewWriter(f)
-	for name := range strings.SplitSeq(strings.TrimRight(string(listed), "\x00"), "\x00") {
+	names := strings.Split(strings.TrimRight(string(listed), "\x00"), "\x00")
+	inOther := func(name string) bool { // the files of another module
+		for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
+			if slices.Contains(names, dir+"/go.mod") {
+				return true
+			}
+		}
+		return false
+	}
+	for _, name := range names {
 		info, err := os.Lstat(filepath.Join("../..", name))
-		if err != nil || !info.Mode().IsRegular() {
-			continue // deleted or moved; the go command leaves out links
+		if err != nil || !info.Mode().IsRegular() || inOther(name) {
+			continue // deleted or moved; the go command leaves out links, and other modules
 		}
 		w, err := z.Create(path + "@" + version + "/" + name)
 		host.Must(t, err)
