@@ -218,6 +218,8 @@ func TestSettleServerGit(t *testing.T) {
 				g.as = host.WithoutNamespaces(t)
 			}
 			s := g.startServed(t, "")
+			// The sandbox of commands, which starts with the host, counts as a command until it has started.
+			s.MustCall("Bash", host.Args{"command": "true"})
 			s.MustCall("mcp__s__py", host.Args{"text": `kept["f"] = os.open(".git/config", os.O_RDWR | os.O_APPEND)`})
 			g.settled(t)
 			g.must(t, g.ws, "git config core.pager person")
