@@ -154,7 +154,7 @@ func TestHome(t *testing.T) {
 }
 
 // TestSessionOfAgent has an agent and a person change files in turn: what the agent has changed stays while it runs,
-// also for calls, and is held at its end, whoever has changed it after. What a person alone has changed is the person's.
+// also for calls, and is held at its end, even if others change it later. What a person alone has changed is the person's.
 func TestSessionOfAgent(t *testing.T) {
 	g := newGround(t)
 	for _, rel := range []string{".mcp.json", ".envrc", ".vscode/settings.json", ".vscode/tasks.json"} {
