@@ -18,8 +18,10 @@ type fileID struct{ device, inode uint64 }
 
 // A deniedFile is a file that rules deny, by one of its denied names.
 type deniedFile struct {
-	path  string
-	names uint64 // how many it had when all of them were covered
+	path   string
+	names  uint64 // how many it had when all of them were covered
+	born   int64  // as of [coveredFile]
+	masked bool   // it was noted in a masked path
 }
 
 // deniedFiles are files that rules deny, as they were when all their names were covered.
@@ -29,19 +31,19 @@ type deniedFiles map[fileID]*deniedFile
 // its count: a name that it got since is still to be covered.
 func (d deniedFiles) count(paths []string) {
 	for _, path := range paths {
-		d.countIn(path, maxDeniedFiles-len(d), func(names uint64) uint64 { return names })
+		d.countIn(path, maxDeniedFiles-len(d), false)
 	}
 }
 
 // countMasked notes files in masked paths, such as keys. Their other names are not covered yet.
 func (d deniedFiles) countMasked(masked []string) {
 	for _, path := range masked {
-		d.countIn(path, min(maxMaskedFiles, maxDeniedFiles-len(d)), func(uint64) uint64 { return 1 })
+		d.countIn(path, min(maxMaskedFiles, maxDeniedFiles-len(d)), true)
 	}
 }
 
 // countIn notes files at or below a path, up to a number.
-func (d deniedFiles) countIn(path string, most int, covered func(names uint64) uint64) {
+func (d deniedFiles) countIn(path string, most int, masked bool) {
 	_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return nil // what cannot be listed has no names that could be linked
@@ -63,7 +65,10 @@ func (d deniedFiles) countIn(path string, most int, covered func(names uint64) u
 		if most--; most < 0 {
 			return fs.SkipAll
 		}
-		d[id] = &deniedFile{path, covered(names)}
+		if masked {
+			names = 1
+		}
+		d[id] = &deniedFile{path, names, born(path), masked}
 		return nil
 	})
 }
@@ -95,7 +100,16 @@ func (d deniedFiles) linked() []string {
 // isLinked reports whether a file that has appeared is another name of a denied one.
 func (d deniedFiles) isLinked(file *coveredFile) bool {
 	id, names := identify(file.info)
-	return names > 1 && file.info.Mode().IsRegular() && d[id] != nil
+	known := d[id]
+	if names < 2 || !file.info.Mode().IsRegular() || known == nil || known.born != file.born {
+		return false
+	}
+	if !known.masked {
+		return true
+	}
+	// The host moves files out of its own directory, such as a held one that it puts into the workspace.
+	info, err := os.Lstat(known.path)
+	return err == nil && os.SameFile(info, file.info)
 }
 
 // linkedAnew covers the new names of denied files after a watch has told of a change of one.

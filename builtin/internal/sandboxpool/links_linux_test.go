@@ -1,6 +1,7 @@
 package sandboxpool
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -77,6 +78,46 @@ func TestLinkAppears(t *testing.T) {
 			}
 			if _, err := p.Kill(); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestIsLinked: another name of a denied or masked file is known, but not one of a file that has left a masked path, and
+// not one of a new file that got the number of a removed one.
+func TestIsLinked(t *testing.T) {
+	for name, c := range map[string]struct {
+		masked bool
+		change func(file string) error // before the file of the link is known
+		want   bool
+	}{
+		"denied":                {false, func(string) error { return nil }, true},
+		"denied, and replaced":  {false, func(file string) error { return os.Rename(file, file+".old") }, true},
+		"masked":                {true, func(string) error { return nil }, true},
+		"masked, and moved out": {true, func(file string) error { return os.Rename(file, file+".old") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+			put(t, file, kept)
+			d := deniedFiles{}
+			if d.count([]string{dir}); c.masked {
+				d = deniedFiles{}
+				d.countMasked([]string{dir})
+			}
+			if err := errors.Join(os.Link(file, link), c.change(file)); err != nil {
+				t.Fatal(err)
+			}
+			at, err := lookAt(link)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := d.isLinked(at); got != c.want {
+				t.Errorf("isLinked = %t", got)
+			}
+			at.born++ // as of a new file with this number
+			if d.isLinked(at) {
+				t.Error("a new file with the number of a denied one counts as a name of it")
 			}
 		})
 	}
