@@ -63,6 +63,12 @@ func TestAttackIgnoreBombs(t *testing.T) {
 					}
 				}
 			}
+			if host.Contained(t) { // it waits until the tree is known
+				r, err := h.Call(ctx, "Bash", `{"command":"touch new"}`)
+				if err != nil || r.IsError {
+					t.Fatalf("Bash: %v, %+v", err, r)
+				}
+			}
 			if most := peak(t, h.Cmd.Process.Pid); most > mostMemory {
 				t.Errorf("the host has taken %d MiB", most>>20)
 			}

@@ -25,6 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 	"github.com/toolhost/toolhost/guard/changes"
 )
@@ -86,6 +87,7 @@ type Tracker struct {
 	again   bool          // the next one must examine everything
 	feed    *changes.Feed // nil: the system announces no changes
 	files   reader
+	room    *ignore.Budget // for ignore files
 	top     *dir
 	count   int    // of files
 	told    int    // how many paths that could not be read were told
@@ -178,8 +180,9 @@ func newTracker(cfg Config, root *walk.Root, store *contents) *Tracker {
 		cfg: cfg, ready: make(chan struct{}), mu: make(mutex, 1), compact: compactAfter, reading: true,
 		events: events{ignored: map[string]bool{}}, moves: newMoves(), unwatched: map[*dir]bool{}, reposAt: map[walk.ID]string{},
 		files: reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
-		top:   &dir{chain: parentRules(cfg.Root)},
+		room:  ignore.NewBudget(ignore.MaxTree), top: &dir{},
 	}
+	t.top.chain, t.top.rules = parentRules(cfg.Root, t.room)
 	if cfg.Hidden != nil {
 		t.files.hidden = func(path string, info walk.Info) bool { return cfg.Hidden(cfg.Root+"/"+path, info) }
 	}

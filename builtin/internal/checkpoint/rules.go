@@ -11,30 +11,32 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// parentRules are the git ignore rules of the directories above a root.
-func parentRules(root string) *ignore.Chain {
+// parentRules are the git ignore rules of the directories above a root, and how much of the room they take.
+func parentRules(root string, room *ignore.Budget) (chain *ignore.Chain, size int64) {
 	var levels []*ignore.DirRules
 	above := ""
 	for dir := root; filepath.Dir(dir) != dir; {
 		above = filepath.Base(dir) + "/" + above
 		dir = filepath.Dir(dir)
 		if opened, err := walk.OpenRoot(dir); err == nil { // else it has no rules that can be read
-			files, _ := ignore.StatFiles(opened, dir, "", nil)
-			levels = append(levels, gitRules(files, 0, above))
+			files, _ := ignore.StatFiles(opened, dir, "", room)
+			level := gitRules(files, 0, above, room)
+			levels = append(levels, level)
+			size += files.Size() + level.Size()
 			opened.Close()
 		}
 	}
-	chain := ignore.NewChain(&ignore.DirRules{})
+	chain = ignore.NewChain(&ignore.DirRules{})
 	for _, level := range slices.Backward(levels) {
 		chain = chain.Push(level)
 	}
-	return chain
+	return chain, size
 }
 
 // gitRules are the rules of git alone: what other files ignore for searches only is kept.
-func gitRules(files ignore.Files, depth int, above string) *ignore.DirRules {
+func gitRules(files ignore.Files, depth int, above string, room *ignore.Budget) *ignore.DirRules {
 	files.Rg, files.Dot = nil, nil
-	return files.Parse(depth, above, nil)
+	return files.Parse(depth, above, room)
 }
 
 func isRepo(dir string) bool {
@@ -42,17 +44,27 @@ func isRepo(dir string) bool {
 	return err == nil
 }
 
-// readRules reads the ignore files of a directory that was listed.
+// readRules reads the ignore files of a directory that was listed. Those for which there is no room are left out: more
+// is covered then.
 func (t *Tracker) readRules(d *dir, listed []walk.Entry) {
+	t.dropRules(d)
 	if d.up != nil {
 		d.chain = d.up.chain
 	} else {
-		d.chain = parentRules(t.cfg.Root)
+		d.chain, d.rules = parentRules(t.cfg.Root, t.room)
 	}
 	if !d.ignored {
-		files, _ := ignore.ReadFiles(t.files.root, t.cfg.Root, d.rel, listed, nil)
-		d.chain = d.chain.Push(gitRules(files, len(d.rel), ""))
+		files, _ := ignore.ReadFiles(t.files.root, t.cfg.Root, d.rel, listed, t.room)
+		level := gitRules(files, len(d.rel), "", t.room)
+		d.chain = d.chain.Push(level)
+		d.rules += files.Size() + level.Size()
 	}
+}
+
+// dropRules gives back what the ignore files of a directory take of the room.
+func (t *Tracker) dropRules(d *dir) {
+	t.room.Give(d.rules)
+	d.rules = 0
 }
 
 // maxGitFile bounds what is read of a file of git's own, in bytes: packed-refs with some 100,000 references.

@@ -21,6 +21,7 @@ type dir struct {
 	rel     string // from the root, ending in a slash unless it is the root
 	up      *dir
 	chain   *ignore.Chain // the rules for its entries
+	rules   int64         // what its ignore files take of the room
 	ignored bool
 	first   scan // what its first listing is for
 	watched changes.Dir
@@ -427,6 +428,7 @@ func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 		}
 		t.feed.Unwatch(&e.sub.watched)
 		e.sub.gone = true
+		t.dropRules(e.sub)
 		delete(t.unwatched, e.sub)
 	} else {
 		t.count--

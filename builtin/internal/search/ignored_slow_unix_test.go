@@ -76,7 +76,7 @@ func checkIgnoreBombs(t *testing.T, name string, e *Engine, root string, files i
 	settle(t, e, root)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if took := int64(after.HeapAlloc) - int64(before.HeapAlloc); took > 2*maxIgnoreBytes {
+	if took := int64(after.HeapAlloc) - int64(before.HeapAlloc); took > 2*ignore.MaxTree {
 		t.Errorf("%s: %d MiB are kept", name, took>>20)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/integration/testenv"
 )
 
@@ -35,11 +36,11 @@ func TestRoomOfRules(t *testing.T) {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}
-		if left := look().room.Left(); left > maxIgnoreBytes {
+		if left := look().room.Left(); left > ignore.MaxTree {
 			t.Errorf("after step %d there is more room than there was: %d", i, left)
 		}
 	}
-	if left := look().room.Left(); left != maxIgnoreBytes {
-		t.Errorf("without ignore files %d bytes are left, want %d", left, maxIgnoreBytes)
+	if left := look().room.Left(); left != ignore.MaxTree {
+		t.Errorf("without ignore files %d bytes are left, want %d", left, ignore.MaxTree)
 	}
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// maxIgnoreBytes is how many bytes the ignore files of one tree may take in memory, as text and parsed: some 100,000
-// rules.
-const maxIgnoreBytes = 32 << 20
-
 // ancestor is a directory above the path that is searched.
 type ancestor struct {
 	rules ignore.Files
@@ -26,7 +22,7 @@ type ancestor struct {
 // ancestors reads the ignore files of the directories above a path, the nearest last. It reuses what before has of a
 // directory if that still holds.
 func ancestors(path string, before []ancestor) []ancestor {
-	room := ignore.NewBudget(maxIgnoreBytes)
+	room := ignore.NewBudget(ignore.MaxTree)
 	var out []ancestor
 	for p := path; filepath.Dir(p) != p; p = filepath.Dir(p) {
 		dir := filepath.Dir(p)

@@ -185,7 +185,7 @@ func (e *Engine) list(ctx context.Context, scope Scope, sel *selection) (*listin
 		return l, nil
 	}
 	chain := ignore.NewChain(&ignore.DirRules{Git: ignore.Parse(e.global(), nil)})
-	l.room = ignore.NewBudget(maxIgnoreBytes)
+	l.room = ignore.NewBudget(ignore.MaxTree)
 	if !sel.noIgnore {
 		chain = l.above(chain)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
@@ -171,7 +172,7 @@ func (l *listing) notes() (out []string) {
 		out = append(out, fmt.Sprintf("%d files or directories could not be read, the first: %s.", t.count, t.first))
 	}
 	if l.room.Short() {
-		out = append(out, fmt.Sprintf("Some ignore files (.gitignore and the like) were not followed: all of them would take more than %d MiB of memory.", maxIgnoreBytes>>20))
+		out = append(out, fmt.Sprintf("Some ignore files (.gitignore and the like) were not followed: all of them would take more than %d MiB of memory.", ignore.MaxTree>>20))
 	}
 	return out
 }

@@ -59,7 +59,7 @@ type parentRules struct {
 // chain returns the rules that apply to the root.
 func (p *parentRules) chain() *ignore.Chain {
 	chain := ignore.NewChain(&ignore.DirRules{Git: ignore.Parse(p.global, nil)})
-	room := ignore.NewBudget(maxIgnoreBytes)
+	room := ignore.NewBudget(ignore.MaxTree)
 	for _, a := range p.dirs {
 		chain = chain.Push(a.rules.Parse(0, a.above, room))
 	}

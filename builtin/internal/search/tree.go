@@ -102,7 +102,7 @@ const separator = string(filepath.Separator)
 func newTree(e *Engine, path string) (*tree, error) {
 	t := &tree{
 		path: path, base: strings.TrimSuffix(path, separator) + separator, engine: e,
-		room: ignore.NewBudget(maxIgnoreBytes), top: &node{},
+		room: ignore.NewBudget(ignore.MaxTree), top: &node{},
 		contents: newContents(e.config.MaxMemory < 0), dirtyNodes: map[*node]bool{}, polled: map[*node]bool{},
 		unwatched: map[*node]bool{},
 	}

@@ -2,6 +2,9 @@ package ignore
 
 import "sync/atomic"
 
+// MaxTree is how many bytes the ignore files of one tree may take in memory, as text and parsed: some 100,000 rules.
+const MaxTree = 32 << 20
+
 // A Budget bounds the memory of all ignore files of one tree, in bytes: a repository can have any number of them, and
 // a short line can stand for long patterns. What exceeds it is left out, as if it were not there. A nil Budget bounds
 // nothing.
