@@ -175,6 +175,9 @@ func (s store) commit(ctx context.Context, tree, message string, parents ...stri
 	return s.run(index).text(ctx, append(args, tree)...)
 }
 
+// maxIndex is how large an index of git is copied, in bytes: that of a million files takes about 100 MB.
+const maxIndex = 256 << 20
+
 // look makes a tree of the present files of a directory, and changes nothing there. The index name in the store has
 // what is known of its files; if it does not exist, it is copied from git's index at from, or else begins with a
 // commit. If all is set, repositories in the directory are added as plain files; otherwise they are left out. Hidden
@@ -183,7 +186,7 @@ func (s store) look(ctx context.Context, top, name, commit, from string, all boo
 	err error) {
 	known := filepath.Join(s.dir, name)
 	if _, err := os.Lstat(known); err != nil {
-		if raw, err := os.ReadFile(from); err == nil {
+		if raw, err := privatefile.Read(from, maxIndex); err == nil {
 			_ = os.WriteFile(known, raw, 0o600) // else all files are read
 		}
 	}
