@@ -25,7 +25,7 @@ func relink(ctx context.Context, env *Env, files []journal.Step, failed map[stri
 	groups := linkGroups(restored)
 	for path, f := range restored {
 		target := path
-		if !f.Alone {
+		if f.Alone = f.Alone && groups[path] == nil; !f.Alone { // an older change of another file may name it
 			target = linkTarget(groups[path], restored)
 		}
 		if target == "" || target == path && !f.Alone {

@@ -73,10 +73,10 @@ func (g *ground) rewind(id string, want map[string]string) {
 	})
 }
 
-// ids are those of all calls in the history, oldest first.
-func (g *ground) ids() []string {
+// ids are those of the calls in the history, oldest first.
+func (g *ground) ids(flags ...string) []string {
 	g.T.Helper()
-	raw, err := g.Run("history", "--json")
+	raw, err := g.Run("history", append(flags, "--json")...)
 	host.Must(g.T, err)
 	var calls []struct{ ID string }
 	host.Must(g.T, json.Unmarshal(raw, &calls))

@@ -33,8 +33,8 @@ chmod 755 a; chmod 600 b; chmod 000 d3/f; chmod 700 d4; chmod 444 d4/f
 git add -A . && git commit -qm 1 && echo more >> b && git commit -qam 2 && git branch side HEAD~ && echo dirty >> d2/f
 `
 
-// steps are what a script is made of; %d is a number from 1 to 4. None moves into an ignored directory what it has made, or what has other names:
-// what is changed there is left, and named.
+// steps are what a script is made of; %d is a number from 1 to 4. No script moves into an ignored directory what it has made, or what has other
+// names: what is changed there is left, and named.
 var steps = []string{
 	"mv d%d m%d", "mv d%d/f g%d", "mv a d%d/", "mv d%d/e/g d%d/h", "mv whole ignored/", "mv solo ignored/solo", "mv ignored/x x", "mv ignored/deep out%d", "mv ignored/deep/y d%d/y",
 	"ln a n%d", "ln -f b a2", "ln -f a b", "ln d1/f link%d", "rm a", "rm a2 top", "rm -f d%d/f1", "cp --remove-destination a a2", "ln -sfn d%d l", "ln -s a d%d/s", "rm l; mkdir l; echo 1 > l/f",
@@ -48,15 +48,19 @@ var steps = []string{
 // found are scripts of which the undo once failed.
 var found = [][]string{
 	{"rm l; mkdir l; echo 1 > l/f", "git stash -q; git stash pop -q"},
+	{"ln -f b a2", "git reset -q --hard; rm a; git checkout -q -- a; ln a n4"},
 }
 
-// script returns some random steps.
-func script(r *rand.Rand) string {
+// script returns some random steps. What was moved into an ignored directory before is not moved there again.
+func script(r *rand.Rand, before []string) string {
 	var all []string
 	for range 1 + r.IntN(6) {
 		step := steps[r.IntN(len(steps))]
 		for n := 1 + r.IntN(4); strings.Contains(step, "%d"); {
 			step = strings.Replace(step, "%d", fmt.Sprint(n), 1)
+		}
+		if strings.Contains(step, " ignored/") && strings.Contains(strings.Join(append(before, all...), "\n"), step) {
+			continue // git may have made it anew
 		}
 		all = append(all, step)
 	}
@@ -112,45 +116,84 @@ func (g *ground) shape() map[string]string {
 	return all
 }
 
+// newGit puts the repository there again that the world began with, as the undo leaves .git as it is. Its index learns
+// of the files that were restored: else git makes them anew when it resets.
+const newGit = `rm -rf .git && cp -a ../git .git; git update-index -q --refresh || true`
+
+// eachHost is how many rounds the property test plays with one host.
+const eachHost = 16
+
 // TestFaultUndoAll has random scripts change a workspace while another conversation writes; the undo of all leads back to the same bytes,
-// modes and hard links.
+// modes and hard links. A host plays several rounds, so what it has seen of one is not taken for the next.
 func TestFaultUndoAll(t *testing.T) {
 	testenv.NeedsProgram(t, "git")
 	if os.Getuid() != 0 {
 		t.Log("files of mode 000 are not covered")
 	}
-	g := newGround(t)
 	seed := uint64(1) // the same scripts each time, but for a night's run, which looks for new ones
 	if samples.Whole() {
 		seed = rand.Uint64()
 	}
-	r := rand.New(rand.NewPCG(seed, 0))
-	for round := range samples.Rounds(12) {
-		if out, err := exec.Command("bash", "-ec", "cd "+g.WS+"\n"+world).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
+	var p *played
+	for round := range samples.Rounds(24) {
+		if p == nil {
+			p = newPlayed(t)
 		}
-		before, known := g.shape(), g.ids()
-		s := g.start(host.StdioModern)
-		s.covered()
+		r := rand.New(rand.NewPCG(seed, uint64(round)))
 		var scripts []string
 		for range 1 + r.IntN(3) {
-			scripts = append(scripts, script(r))
+			scripts = append(scripts, script(r, scripts))
 		}
 		if round < len(found) {
 			scripts = found[round]
 		}
-		for _, text := range scripts {
-			s.Try("Bash", host.Args{"command": text})
-			s.Try("Write", host.Args{"file_path": g.Path(fmt.Sprintf("w%d/written", r.IntN(3))), "content": text})
-		}
-		s.End()
-		made := slices.DeleteFunc(g.ids(), func(id string) bool { return slices.Contains(known, id) })
-		if len(made) > 0 {
-			out, err := g.Run("rewind", made[0], "--yes")
-			if diff := cmp.Diff(before, g.shape()); diff != "" || err != nil {
-				t.Fatalf("seed %d round %d:\n%s\n%v %s\n(-before +rewound)\n%s", seed, round,
-					strings.Join(scripts, "\n---\n"), err, out, diff)
-			}
+		if wrong := p.play(r, scripts); wrong != "" {
+			t.Errorf("seed %d round %d:\n%s\n%s", seed, round, strings.Join(scripts, "\n---\n"), wrong)
+			p.s.Kill()
+			p = nil
+		} else if round%eachHost == eachHost-1 {
+			p.s.End()
+			p = nil
 		}
 	}
+}
+
+// A played world is one that scripts changed and the undo led back, with its host.
+type played struct {
+	*ground
+	s      *session
+	before map[string]string
+	known  []string
+}
+
+func newPlayed(t *testing.T) *played {
+	g := newGround(t)
+	if out, err := exec.Command("bash", "-ec", "cd "+g.WS+"\n"+world+"\ncp -a .git ../git").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p := &played{ground: g, before: g.shape(), s: g.start(host.StdioModern)}
+	p.s.covered()
+	return p
+}
+
+// play plays one round and returns what the undo of it does wrong.
+func (p *played) play(r *rand.Rand, scripts []string) string {
+	p.T.Helper()
+	for _, text := range scripts {
+		p.s.Try("Bash", host.Args{"command": text})
+		p.s.Try("Write", host.Args{"file_path": p.Path(fmt.Sprintf("w%d/written", r.IntN(3))), "content": text})
+	}
+	made := slices.DeleteFunc(p.ids("--limit", "20"), func(id string) bool { return slices.Contains(p.known, id) })
+	if len(made) == 0 {
+		return ""
+	}
+	out, err := p.Run("rewind", made[0], "--yes")
+	if diff := cmp.Diff(p.before, p.shape()); diff != "" || err != nil {
+		return fmt.Sprintf("%v %s\n(-before +rewound)\n%s", err, out, diff)
+	}
+	p.known = p.ids("--limit", "20")
+	if out, err := exec.Command("bash", "-ec", "cd "+p.WS+"; "+newGit).CombinedOutput(); err != nil {
+		p.T.Fatalf("%v: %s", err, out)
+	}
+	return ""
 }
