@@ -176,6 +176,9 @@ func (l *login) renew(ctx context.Context, k *keptLogin) error {
 		err = fmt.Errorf("its token endpoint is now %s, it was %s: log in again", metadata.TokenEndpoint,
 			k.Client.Endpoint)
 	}
+	if err == nil { // the refresh token may be used up: if the next one cannot be stored, the login is lost
+		err = statedir.Save(l.file, *k)
+	}
 	var token *transport.Token
 	if err == nil {
 		token, err = h.RefreshToken(ctx, k.Token.RefreshToken)

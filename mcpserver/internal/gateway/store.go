@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -125,32 +126,35 @@ func (s *store) read() {
 }
 
 // update changes the record under the lock of its file. If the file cannot be written, the change lasts until the host
-// ends.
-func (s *store) update(change func(*record)) {
+// ends, and the error says so.
+func (s *store) update(change func(*record)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file == "" || os.MkdirAll(filepath.Dir(s.file), 0o700) != nil {
+	if s.file == "" {
 		change(&s.now)
-		return
+		return nil
 	}
 	changed := false
-	err := privatefile.Locked(strings.TrimSuffix(s.file, ".json")+".lock", func() error {
-		s.read()
-		change(&s.now)
-		changed = true
-		if err := statedir.Save(s.file, s.now); err != nil {
-			return err
-		}
-		s.read()
-		return nil
-	})
+	err := os.MkdirAll(filepath.Dir(s.file), 0o700)
+	if err == nil {
+		err = privatefile.Locked(strings.TrimSuffix(s.file, ".json")+".lock", func() error {
+			s.read()
+			change(&s.now)
+			changed = true
+			if err := statedir.Save(s.file, s.now); err != nil {
+				return err
+			}
+			s.read()
+			return nil
+		})
+	}
 	if !changed {
 		change(&s.now)
 	}
 	if err != nil {
-		s.log.Warn("the record of a server could not be stored: it lasts until the host ends", "file", s.file,
-			"error", err)
+		return fmt.Errorf("the record of %s could not be stored and lasts until this host ends: %w", s.name, err)
 	}
+	return nil
 }
 
 // known reports whether the store has an offer for an entry with this hash.
@@ -197,7 +201,7 @@ func (s *store) learned(e *Entry, o offer, first bool) {
 		return
 	}
 	o.Since = time.Now().UTC().Truncate(time.Second)
-	s.update(func(r *record) {
+	err := s.update(func(r *record) {
 		o.inherit(r.Offer)
 		_, readable := r.Accepted[resourcesID]
 		fresh := r.Accepted == nil
@@ -215,6 +219,9 @@ func (s *store) learned(e *Entry, o offer, first bool) {
 		}
 		r.withhold(now)
 	})
+	if err != nil {
+		s.log.Warn("what a server offers is not kept", "error", err)
+	}
 }
 
 // isOwn reports whether a definition with this id is in the list of a caller.
@@ -252,15 +259,16 @@ func (r *record) withhold(now map[string]json.RawMessage) {
 }
 
 // accept accepts changes. It accepts none if one of them is outdated.
-func (s *store) accept(changes []Change) (err error) {
-	s.update(func(r *record) {
+func (s *store) accept(changes []Change) error {
+	var outdated error
+	err := s.update(func(r *record) {
 		var now map[string]json.RawMessage
 		if r.Offer != nil {
 			now = r.Offer.definitions()
 		}
 		for _, c := range changes {
 			if readable(now[c.Name]) != c.Is {
-				err = fmt.Errorf("%s has changed since it was shown", c.Name)
+				outdated = fmt.Errorf("%s has changed since it was shown: run `toolhost mcp review %s` again", c.Name, s.name)
 				return
 			}
 		}
@@ -275,7 +283,7 @@ func (s *store) accept(changes []Change) (err error) {
 		maps.DeleteFunc(accepted, func(name string, _ json.RawMessage) bool { return now[name] == nil })
 		r.Accepted, r.Reviewed = accepted, nil
 	})
-	return err
+	return cmp.Or(outdated, err)
 }
 
 // offersResources stands for the resources in a record: their list changes too often to be reviewed.
@@ -372,13 +380,12 @@ func (g *Gateway) Shown(name string, changes []Change) error {
 	if err != nil {
 		return err
 	}
-	s.store.update(func(r *record) {
+	return s.store.update(func(r *record) {
 		r.Reviewed = map[string]string{}
 		for _, c := range changes {
 			r.Reviewed[c.Name] = fingerprint(marshal(c.Is))
 		}
 	})
-	return nil
 }
 
 // Accept accepts changes that [Gateway.Review] returned. It accepts none if a person was shown different ones.
@@ -395,11 +402,9 @@ func (g *Gateway) Accept(name string, changes []Change) error {
 			}
 		}
 	}
-	if err := s.store.accept(changes); err != nil {
-		return fmt.Errorf("%w: run `toolhost mcp review %s` again", err, s.Name)
-	}
+	err = s.store.accept(changes)
 	g.rebuild(false)
-	return nil
+	return err
 }
 
 // copies returns the tools of other servers whose names look like name.
