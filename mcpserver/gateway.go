@@ -20,6 +20,9 @@ type servers struct{ *Host }
 
 // open opens the gateway and serves the tools of the other servers.
 func (h servers) open(state string) *gateway.Gateway {
+	if all, _ := h.configured(); state == "" && len(all) > 0 {
+		h.log.Warn("what was accepted of other servers cannot be read: what they offer now is accepted until this host ends")
+	}
 	return gateway.Open(gateway.Config{
 		Servers: h.configured, Dir: below(state, "servers"), Start: h.start, MayRun: h.mayRun, Changed: h.changed,
 		Roots: h.cfg.Roots, Version: h.cfg.Version, Log: h.log,
