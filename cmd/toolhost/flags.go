@@ -213,6 +213,14 @@ func (f *hostFlags) with(names []string, do func(*mcpserver.Host) error) error {
 	return open(cfg, do)
 }
 
+// withState is with for what reads or changes the state directory, which must be the user's own.
+func (f *hostFlags) withState(do func(*mcpserver.Host) error) error {
+	if _, err := f.ownState(); err != nil {
+		return err
+	}
+	return f.with(nil, do)
+}
+
 // open opens a host while do runs.
 func open(cfg mcpserver.Config, do func(*mcpserver.Host) error) error {
 	if err := listen.ClearEnvironment(); err != nil {

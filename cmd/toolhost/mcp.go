@@ -96,7 +96,7 @@ func mcpReviewCommand(flags *hostFlags) *cobra.Command {
 		Use: "review NAME", Short: "Show what of a server is withheld until you accept it",
 		Args: exactly(1, "toolhost mcp review files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(nil, func(host *mcpserver.Host) error {
+			return flags.withState(func(host *mcpserver.Host) error {
 				changes, err := host.Operator().Gateway().Review(args[0])
 				if err != nil {
 					return err
@@ -152,7 +152,7 @@ func mcpAcceptCommand(flags *hostFlags) *cobra.Command {
 		Use: "accept NAME", Short: "Accept what a server offers, as it was reviewed",
 		Args: exactly(1, "toolhost mcp accept files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(nil, func(host *mcpserver.Host) error {
+			return flags.withState(func(host *mcpserver.Host) error {
 				changes, err := host.Operator().Gateway().Review(args[0])
 				if err == nil {
 					err = host.Operator().Gateway().Accept(args[0], changes)
@@ -173,7 +173,7 @@ func mcpRestartCommand(flags *hostFlags) *cobra.Command {
 		Use: "restart NAME", Short: "Start a server anew, also one that has ended too often",
 		Args: exactly(1, "toolhost mcp restart files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(nil, func(host *mcpserver.Host) error {
+			return flags.withState(func(host *mcpserver.Host) error {
 				if _, err := host.Operator().Gateway().Review(args[0]); err != nil { // there is no server of that name
 					return err
 				}

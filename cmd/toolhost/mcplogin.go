@@ -18,7 +18,7 @@ func mcpLoginCommand(flags *hostFlags) *cobra.Command {
 		Use: "login NAME", Short: "Log in to a server at a URL, in your browser",
 		Args: exactly(1, "toolhost mcp login wiki"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(nil, func(host *mcpserver.Host) error {
+			return flags.withState(func(host *mcpserver.Host) error {
 				err := host.Operator().Gateway().Login(cmd.Context(), args[0], func(address string) error {
 					fmt.Fprintf(cmd.ErrOrStderr(), "log in at %s\n", sanitized(address))
 					openPage(address)
@@ -78,7 +78,7 @@ func mcpLogoutCommand(flags *hostFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "logout NAME", Short: "Forget your login to a server", Args: exactly(1, "toolhost mcp logout wiki"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(nil, func(host *mcpserver.Host) error {
+			return flags.withState(func(host *mcpserver.Host) error {
 				found, err := host.Operator().Gateway().Logout(args[0])
 				if err == nil {
 					err = markRestart(host, args[0])
