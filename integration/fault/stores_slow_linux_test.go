@@ -98,6 +98,16 @@ func (f *stateFault) prepare(g *ground, args ...string) (cmd *exec.Cmd, begun fu
 const stateCommands = "history; history usage; diff ID; log; rules; status; doctor; agent list; token list; keep --list; " +
 	"check Bash command=ls; token add ci --rights read; trust --yes; trust --list; undo --yes"
 
+// stateCalls use every store of files and commands.
+var stateCalls = []stateCall{
+	{"Read", host.Args{"file_path": "a.txt"}},
+	{"Edit", host.Args{"file_path": "a.txt", "old_string": "number 1", "new_string": "number 2"}},
+	{"Write", host.Args{"file_path": "new.txt", "content": "x\n"}},
+	{"Bash", host.Args{"command": "echo made >made.txt; seq 20000"}},
+	{"Bash", host.Args{"command": "echo in the background", "run_in_background": true}},
+	{"Grep", host.Args{"pattern": "number"}},
+}
+
 // TestStateFaults meets every fault of the state directory with a host and with the commands. Work goes on, or is
 // refused with the reason; when the fault has ended, all that was kept is there.
 func TestStateFaults(t *testing.T) {
@@ -113,7 +123,7 @@ func TestStateFaults(t *testing.T) {
 			id := g.changes()[0].ID
 			before := g.kept(kept, id)
 			end := f.begin(t, g)
-			f.work(t, g)
+			f.work(t, g, stateCalls)
 			for _, command := range strings.Split(stateCommands, "; ") {
 				f.command(t, g, strings.Fields(strings.Replace(command, "ID", id, 1)))
 			}
@@ -134,8 +144,8 @@ func TestStateFaults(t *testing.T) {
 	}
 }
 
-// command runs a command of the binary under a fault.
-func (f *stateFault) command(t *testing.T, g *ground, args []string) {
+// command runs a command of the binary under a fault, and reports whether it succeeds.
+func (f *stateFault) command(t *testing.T, g *ground, args []string) bool {
 	t.Helper()
 	cmd, begun := f.prepare(g, append(slices.Clone(args), "--state-dir", g.State)...)
 	var out host.LockedBuffer
@@ -145,6 +155,7 @@ func (f *stateFault) command(t *testing.T, g *ground, args []string) {
 	err := cmd.Wait()
 	t.Logf("%q: %v\n%s", args, err, host.Clip(out.String(), 1500))
 	f.judge(t, strings.Join(args, " "), out.String(), err != nil)
+	return err == nil
 }
 
 // judge looks at what a program says under a fault.
@@ -158,8 +169,14 @@ func (f *stateFault) judge(t *testing.T, who, said string, failed bool) {
 	}
 }
 
-// work makes a host work under a fault, if it starts.
-func (f *stateFault) work(t *testing.T, g *ground) {
+// A stateCall is a call under a fault.
+type stateCall struct {
+	tool string
+	args host.Args
+}
+
+// work makes a host work under a fault, if it starts, and returns what it logs.
+func (f *stateFault) work(t *testing.T, g *ground, calls []stateCall) string {
 	h := &host.Host{Stderr: &host.LockedBuffer{}}
 	cmd, begun := f.prepare(g, "stdio", "--root", g.WS, "--state-dir", g.State)
 	h.Cmd, cmd.Stderr = cmd, h.Stderr
@@ -168,17 +185,7 @@ func (f *stateFault) work(t *testing.T, g *ground) {
 	host.Must(t, errors.Join(err, begun()))
 	t.Cleanup(func() { _ = h.Cmd.Process.Kill() })
 	s := &session{&host.Session{Host: h, T: t, Ctx: t.Context()}}
-	for _, c := range []struct {
-		tool string
-		args host.Args
-	}{
-		{"Read", host.Args{"file_path": "a.txt"}},
-		{"Edit", host.Args{"file_path": "a.txt", "old_string": "number 1", "new_string": "number 2"}},
-		{"Write", host.Args{"file_path": "new.txt", "content": "x\n"}},
-		{"Bash", host.Args{"command": "echo made >made.txt; seq 20000"}},
-		{"Bash", host.Args{"command": "echo in the background", "run_in_background": true}},
-		{"Grep", host.Args{"pattern": "number"}},
-	} {
+	for _, c := range calls {
 		text, failed := s.Try(c.tool, c.args)
 		t.Logf("%s: %v %s", c.tool, failed, host.Clip(text, 300))
 		f.judge(t, c.tool, text, failed)
@@ -188,6 +195,7 @@ func (f *stateFault) work(t *testing.T, g *ground) {
 	}
 	t.Logf("log:\n%s", host.Clip(s.Stderr.String(), 3000))
 	f.judge(t, "the log", s.Stderr.String(), false)
+	return s.Stderr.String()
 }
 
 // useEveryStore makes a host and the commands keep something in each store, and returns the path of a kept result.
