@@ -282,7 +282,8 @@ func makeSteps(ctx context.Context, env *Env, files []journal.Step, entry *journ
 		}
 	}
 	if open {
-		return failed, nil // how the undo of a torn file ended shows when the next start has made the file whole
+		// A file was written in part. The next start completes it and settles the entry.
+		return failed, nil
 	}
 	return failed, entry.End(slices.Collect(maps.Keys(failed))...)
 }

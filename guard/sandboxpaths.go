@@ -216,9 +216,9 @@ func isProtectedLink(root, path string) bool {
 // gitRules says how rules may apply to names in a repository's own directory. Git must work, so a rule on a name that a
 // branch may have too does not apply to the branch.
 type gitRules struct {
-	any  bool // anything
-	all  bool // including names that git chooses
-	edit bool // including files that commands write
+	any  bool // rules may apply to some names
+	all  bool // also to names that git chooses
+	edit bool // also to files that commands write
 }
 
 func (k *policyData) gitRules() gitRules {

@@ -262,7 +262,7 @@ func (p *place) finishCopies(now scan) {
 			fresh := side{p.store.slots, h.Slot + freshSuffix}
 			live, _, err := identify(f.dir, f.name)
 			slot, _, slotErr := identify(p.store.slots, h.Slot)
-			if err == nil && slotErr == nil && live == slot && live != absent { // exchanged, and the slot is not yet
+			if err == nil && slotErr == nil && live == slot && live != absent { // killed between the exchange and the rename of the copy
 				_ = fresh.dir.Rename(fresh.name, h.Slot)
 			}
 			return outer.dir.Remove(outer.name)

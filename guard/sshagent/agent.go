@@ -48,7 +48,7 @@ type Agent struct {
 	upstream     string // the socket of the person's agent
 	destinations []Destination
 	known        ssh.HostKeyCallback
-	lines        []string // with the keys of hosts, by their numbers
+	lines        []string // of known_hosts; a key error gives the number of a line
 	used         func(pid int, d Destination, refused string)
 
 	mu     sync.Mutex

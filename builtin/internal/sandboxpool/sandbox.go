@@ -32,7 +32,7 @@ func makeScratch(policy *guard.Policy) (string, error) {
 	if scratch == "" {
 		return "", errors.New("cannot create a directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) or the temporary directory ($TMPDIR, or /tmp) must be writable")
 	}
-	for _, root := range policy.Roots() { // before the whole disk is walked for its rules
+	for _, root := range policy.Roots() { // refused here, before SandboxPaths walks the whole disk
 		if root == filepath.Dir(root) {
 			return "", fmt.Errorf("%q is the root of the file system: use more specific directories", root)
 		}
