@@ -20,7 +20,7 @@ var readerTable string
 // A reader finds secrets of one kind in a file, or the hosts that they are for.
 type reader struct {
 	end     string // of the file's path
-	written string // how: plain, base64, basic or signs; isHost: it finds hosts
+	written string // how the value is written: plain, base64, basic or signs. isHost: the reader finds hosts instead.
 	find    *regexp.Regexp
 }
 
@@ -36,7 +36,8 @@ func Signs(variable string) bool { return strings.HasSuffix(variable, "SECRET_AC
 // A Found secret is one in a file.
 type Found struct {
 	Sentinel, Value string
-	// Hosts are those of the mask that get it: if the file says for which host it is, those of the same domain.
+	// Hosts are the hosts of the mask that get the value. If the file says for which host it is, only hosts of the
+	// same domain get it.
 	Hosts []string
 	// Signs says that it only signs requests.
 	Signs bool
@@ -76,8 +77,9 @@ func Count(path string) (int, error) {
 	return len(found), nil
 }
 
-// MaskFile returns the text of a file with sentinels in the place of its secrets, and these. extract is a regular
-// expression whose group is a secret; "": the readers for the file find them. hosts are those of the mask.
+// MaskFile returns the text of a file with sentinels in place of its secrets, and the secrets. extract is a regular
+// expression whose group is a secret; if it is "", the readers for the file find them. hosts are the hosts of the
+// mask.
 func MaskFile(path, text, extract string, hosts []string) (masked string, found []*Found) {
 	list := readersOf(path)
 	if find, err := regexp.Compile(extract); extract != "" && err == nil {
@@ -90,7 +92,7 @@ func MaskFile(path, text, extract string, hosts []string) (masked string, found 
 		}
 		of := hostsIn(text, list)
 		for _, at := range slices.Backward(r.find.FindAllStringSubmatchIndex(text, -1)) {
-			if len(at) < 4 || at[2] < 0 || sentinels[text[at[2]:at[3]]] { // that was masked before
+			if len(at) < 4 || at[2] < 0 || sentinels[text[at[2]:at[3]]] { // it was masked before
 				continue
 			}
 			text = text[:at[2]] + r.mask(text[at[2]:at[3]], func(value string) string {
@@ -118,8 +120,8 @@ func MaskFile(path, text, extract string, hosts []string) (masked string, found 
 	return text, found
 }
 
-// hostsIn finds the hosts that a file names. It returns a function for those of a mask that are of the domain of the
-// last host named before a place; all if there is none.
+// hostsIn finds the hosts that a file names. It returns a function that selects, of the hosts of a mask, those in the
+// domain of the last host named before a place in the text. If none is named before it, all hosts are selected.
 func hostsIn(text string, list []reader) func(at int, hosts []string) []string {
 	var named [][]int
 	for _, r := range list {
@@ -156,7 +158,7 @@ func domain(host string) string {
 // leastRepeated is the length of the shortest value that is looked for everywhere in its file.
 const leastRepeated = 8
 
-// mask returns what stands in the place of a secret as it is written.
+// mask returns what replaces a secret, encoded as the secret is in the file.
 func (r reader) mask(written string, sentinel func(string) string) string {
 	if r.written == "plain" || r.written == signs {
 		return sentinel(written)

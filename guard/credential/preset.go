@@ -42,7 +42,7 @@ func Presets() (list []Preset) {
 	return list
 }
 
-// For returns the preset whose harmless request goes to one of the hosts of a variable; false if there is none.
+// For returns the preset whose test request goes to one of the hosts of a variable; false if there is none.
 func For(hosts []string) (Preset, bool) {
 	for _, p := range Presets() {
 		if u, err := url.Parse(p.URL); err == nil && u.Host != "" && slices.Contains(hosts, u.Host) {
@@ -52,7 +52,7 @@ func For(hosts []string) (Preset, bool) {
 	return Preset{}, false
 }
 
-// Test sends the harmless request with a value, and returns an error if the service does not know it.
+// Test sends the test request with a value. It returns an error if the service does not accept the value.
 func (p Preset) Test(ctx context.Context, client *http.Client, value string) error {
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
@@ -61,9 +61,10 @@ func (p Preset) Test(ctx context.Context, client *http.Client, value string) err
 		return err
 	}
 	r.Header.Set(p.header, strings.Replace(p.value, "$", value, 1))
-	r.Header.Set("Anthropic-Version", "2023-06-01") // others do not read it
+	r.Header.Set("Anthropic-Version", "2023-06-01") // other services ignore it
 	direct := *client
-	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the value would go along
+	// A redirect would send the value to another host.
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	answer, err := direct.Do(r)
 	if err != nil {
 		return err

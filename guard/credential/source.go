@@ -60,8 +60,8 @@ type command struct {
 	at    time.Time
 }
 
-// Run returns what a command of the person's settings writes, which is kept for 5 minutes. The command runs outside
-// of the sandbox.
+// Run returns what a command of the person's settings writes. The result is kept for 5 minutes. The command runs
+// outside of the sandbox.
 func Run(ctx context.Context, text string) (string, error) {
 	entry, _ := commands.LoadOrStore(text, &command{})
 	c := entry.(*command)
@@ -88,7 +88,7 @@ func run(ctx context.Context, text string) (string, error) {
 	}
 	cmd := hostprogram.Command(ctx, shell[0], shell[1:]...) // its PATH has no directory that tools write
 	var out bytes.Buffer
-	cmd.Stdout = &out // and not its errors, which may repeat the value
+	cmd.Stdout = &out // not its errors, which may contain the value
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("%s: %w", text, err)
@@ -100,13 +100,14 @@ func run(ctx context.Context, text string) (string, error) {
 	return value, nil
 }
 
-// sent are the values of the near side of a remote host by variable; one that is expected is "" at first.
+// sent holds the values that the near side of a remote host sent, by variable. A value that is expected but has not
+// come yet is "".
 var sent sync.Map
 
-// Expect has a variable wait for a value of the near side, which is used in the place of all others.
+// Expect makes a variable wait for a value of the near side, which takes precedence over all other sources.
 func Expect(variable string) { sent.LoadOrStore(variable, "") }
 
-// Expected reports whether a variable has its value from the near side.
+// Expected reports whether the value of a variable comes from the near side.
 func Expected(variable string) bool {
 	_, ok := sent.Load(variable)
 	return ok

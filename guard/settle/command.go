@@ -50,8 +50,8 @@ func (c *Command) Prelude() string {
 	return GitPrelude
 }
 
-// Background says that the command goes on as a task, and returns notes. Files that have changed until now stay as they
-// are until the last task has ended: the task may depend on them.
+// Background makes the command a task, and returns notes. Files that have changed until now stay as they are until
+// the last task has ended, because the task may depend on them.
 func (c *Command) Background() (notes []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,8 +67,8 @@ func (c *Command) Background() (notes []string) {
 	return notes
 }
 
-// End says that everything that the command has started has ended. It settles the directories in which no command runs
-// any more. Where only tasks run, it settles what has changed since they run alone. It returns notes on what is held.
+// End says that every process of the command has ended. It settles the directories in which no command runs any more.
+// Where only tasks run, it settles what has changed since only tasks run. It returns notes on what is held.
 func (c *Command) End() (notes []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *Command) End() (notes []string) {
 	return notes
 }
 
-// Fresh returns the files that the end of the command has held, and that were not held with this content before.
+// Fresh returns the files that are held since the end of the command, and were not held with this content before.
 func (c *Command) Fresh() []File {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -65,7 +65,7 @@ func identify(dir *os.Root, base string) (identity, stamp, error) {
 	st := stampOf(info)
 	switch {
 	case info.IsDir():
-		return absent, stamp{}, nil // what lies in it has identities of its own
+		return absent, stamp{}, nil // the files in it have identities of their own
 	case info.Mode()&fs.ModeSymlink != 0:
 		to, err := dir.Readlink(base)
 		sum := sha256.Sum256([]byte(to))

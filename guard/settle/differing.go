@@ -10,9 +10,9 @@ import (
 // maxShown bounds the files whose content is shown to a person, in bytes.
 const maxShown = 256 << 10
 
-// Differing returns the lines of the former file and of the held one without those that both begin and end with. It
-// returns "" for a file that is absent, is no text, or is larger than 256 KiB, and for a link where it leads. It is
-// to be called while no command runs: then the former file stands at the path.
+// Differing returns the lines of the former file and of the held one, without the lines that both begin and end with.
+// For a link it returns where the link leads. It returns "" for a file that is absent, is not text, or is larger than
+// 256 KiB. Call it while no command runs: then the former file stands at the path.
 func (f File) Differing() (former, now string) {
 	if f.State != "new" {
 		former = shown(f.Path)

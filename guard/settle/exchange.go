@@ -63,7 +63,7 @@ func put(slot, file side) error {
 	return slot.dir.Remove(slot.name)
 }
 
-// swap exchanges a file, which has a stamp, with the one in a slot.
+// swap exchanges a file with the one in a slot. was is the stamp that the file must have.
 func swap(file, slot side, was stamp) error {
 	err := exchange(file, slot)
 	if err == nil {
@@ -99,7 +99,8 @@ func swap(file, slot side, was stamp) error {
 	return replace(fresh, slot)
 }
 
-// replace puts the copy of what has left a name into its slot. Of a file that cannot be copied nothing is kept.
+// replace puts the copy of a file that was taken away into its slot. If the file could not be copied, the slot
+// becomes empty.
 func replace(fresh, slot side) error {
 	err := slot.dir.Rename(fresh.name, slot.name)
 	if missing(err) {
@@ -223,8 +224,8 @@ func (p *place) heldNames() []name {
 	return order
 }
 
-// move exchanges what stands at a name, which has a stamp, with what its slot has. Directories that were not there
-// before the first command and become empty are removed.
+// move exchanges the file at a name with the file in its slot. was is the stamp that the file must have. Directories
+// that become empty are removed, unless they were there before the first command.
 func (p *place) move(rel name, h *held, was stamp) error {
 	slot := side{p.store.slots, h.Slot}
 	_, err := slot.dir.Lstat(slot.name)
@@ -238,7 +239,7 @@ func (p *place) move(rel name, h *held, was stamp) error {
 			if empty {
 				return nil
 			}
-			if err := file.dir.Remove(file.name); err != nil { // of a command, and empty
+			if err := file.dir.Remove(file.name); err != nil { // a directory that a command made, and that is empty
 				return err
 			}
 			return put(slot, file)
@@ -260,11 +261,11 @@ func (p *place) move(rel name, h *held, was stamp) error {
 	return err
 }
 
-// makeDirs makes the directories of a name for what its slot has. With marked, only protected ones are made: a person
-// has removed the others.
+// makeDirs makes the directories for the file in a slot. With marked, it makes only protected directories: if another
+// one is missing, a person has removed it.
 func (p *place) makeDirs(rel name, h *held, marked bool) error {
 	if _, err := p.store.slots.Lstat(h.Slot); err != nil {
-		return nil // there is nothing to put there
+		return nil // the slot is empty
 	}
 	return inDir(filepath.Join(p.dir, filepath.Base(p.dir)), func(root side) error {
 		return makeDirs(root.dir, filepath.Dir(string(rel)), func(dir string) bool { return !marked || isMarked(dir) })
@@ -285,7 +286,7 @@ func (p *place) prune(rel name, h *held) {
 	}
 }
 
-// goneOf returns the outermost directory of a name in whose place there is none, but nothing or a link; or "".
+// goneOf returns the outermost directory of a name that does not exist, or is a link or a file; "" if all exist.
 func (p *place) goneOf(rel name) string {
 	above := filepath.Dir(string(rel))
 	if above == "." {

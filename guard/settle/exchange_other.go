@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// exchange and rename are not to be had here: files are copied.
+// exchange and rename do not exist on this system: files are copied.
 func exchange(side, side) error { return errors.ErrUnsupported }
 
 func rename(side, side) error { return errors.ErrUnsupported }

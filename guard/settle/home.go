@@ -12,8 +12,9 @@ import (
 // credentials, of which no copies are made.
 var ownFiles = map[string]bool{".claude.json": true, ".netrc": true, ".pypirc": true}
 
-// OwnOfHome returns what stands at protected names directly in a home directory and is not settled: directories, which
-// hold caches, extensions and what agents write all the time, and a few files. It is the sandbox that protects them.
+// OwnOfHome returns the paths directly in a home directory that have protected names but are not settled:
+// directories, which hold caches, extensions and files that agents write all the time, and a few files. The sandbox
+// protects them instead.
 func OwnOfHome(home string) (own []string) {
 	entries, _ := os.ReadDir(home) // what cannot be listed, commands cannot list either
 	for _, e := range entries {

@@ -145,11 +145,11 @@ func (k *Keeper) Close() error {
 type File struct {
 	Dir   string // the workspace
 	Path  string // absolute
-	Aside string // where what does not stand at the path is kept; "" if that is nothing
-	State string // what a command has done: "new", "changed" or "removed"
+	Aside string // where the file is kept that does not stand at the path; "" if there is none
+	State string // what a command has done to it: "new", "changed" or "removed"
 }
 
-// Holding returns those of some directories, without links, that have held files.
+// Holding returns those of some directories that have held files. The directories are paths without links.
 func (k *Keeper) Holding(dirs []string) (holding []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -82,8 +82,8 @@ func IsMark(element string) bool {
 	return strings.HasPrefix(element, copyPrefix) || len(startingWith(pathname.Folded.Of(element))) > 0
 }
 
-// IsCopy reports whether a name is that of a copy of what is held, which stands for a moment where it is put back
-// between file systems.
+// IsCopy reports whether a name is that of a copy of a held file. Such a copy exists for a moment when a file is put
+// back from another file system.
 func IsCopy(name string) bool {
 	slot, ok := strings.CutPrefix(name, copyPrefix)
 	return ok && slotOrCopy(slot) == slotLetter
@@ -112,8 +112,8 @@ func ClassOf(rel string) Class {
 	return row.Class
 }
 
-// gitFile is the file or link that says where the repository of a workspace is. A directory of that name is package
-// baseline's.
+// gitFile is the file or link that says where the repository of a workspace is. Package baseline protects a directory
+// of that name.
 var gitFile = Name{Pattern: ".git", Class: Held, Agent: true, Control: true,
 	Reason: "git and this host go where it leads", Source: "git-scm.com/docs/gitrepository-layout"}
 

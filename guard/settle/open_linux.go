@@ -39,14 +39,15 @@ func openForWriting(dir *os.Root, name string) bool {
 	}
 	f, err := dir.OpenFile(name, os.O_RDONLY|privatefile.NoFollow|privatefile.NoWait, 0)
 	if errors.Is(err, unix.EACCES) {
-		return false // of another user, or closed to its owner as well
+		return false // the file belongs to another user, or not even its owner may read it
 	}
 	if err != nil {
 		return true
 	}
 	defer f.Close()
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
-		// There are no leases of files of another user: what this one may not write, no server has open for writing.
+		// The kernel grants no lease of another user's file. No server can have a file open for writing that this
+		// process may not write.
 		own := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
 		return !errors.Is(err, unix.EACCES) || unix.Access(own, unix.W_OK) == nil
 	}
@@ -74,7 +75,7 @@ func heldOpenOutside(file fs.FileInfo) bool {
 	return false
 }
 
-// ofHost reports whether a host has started a process, or may have: this one, or another one, which runs the same
+// ofHost reports whether a host has started a process, or may have: this host, or another one, which runs the same
 // program.
 func ofHost(process string) bool {
 	host := programOf("self")
@@ -103,5 +104,5 @@ func programOf(process string) string {
 	if err != nil {
 		return ""
 	}
-	return filepath.Base(strings.TrimSuffix(path, " (deleted)")) // another version may have taken its place
+	return filepath.Base(strings.TrimSuffix(path, " (deleted)")) // a newer version may have replaced the program
 }

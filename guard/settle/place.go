@@ -32,7 +32,7 @@ type place struct {
 	rec    record
 	memory memory
 	last   scan
-	listed uint64            // of marks, at last
+	listed uint64            // the number that marks returned last
 	stuck  map[name]bool     // names that could not be settled: what stands there is not known
 	holds  atomic.Int32      // how many files are held; read without mu
 	told   map[name]identity // changes that were named while other commands run
@@ -88,7 +88,7 @@ func (p *place) first(keep bool) error {
 			if err := statedir.ShareLock(p.store.lock); err != nil {
 				return &stateError{err}
 			}
-			if !p.store.running() { // the other process has just ended a command, or answered
+			if !p.store.running() { // meanwhile the other process has ended a command, or a person has answered
 				statedir.Unlock(p.store.lock)
 				time.Sleep(beginPause)
 				continue
@@ -150,7 +150,7 @@ func (p *place) read() error {
 	return err
 }
 
-// readFirst reads for a first call. The record of a host whose tasks run is in its memory too.
+// readFirst reads the record for a first call. While tasks of this host run, this host has the record in memory too.
 func (p *place) readFirst() error {
 	if p.asleep == 0 {
 		p.ofTasks = nil
@@ -247,12 +247,12 @@ func (p *place) endLast(task bool) {
 	}
 	p.told, p.ofTasks = nil, nil
 	if p.settle(); len(p.stuck) == 0 {
-		_ = p.store.mark(runningAt, "00") // else the next command settles once more
+		_ = p.store.mark(runningAt, "00") // if this fails, the next command settles once more
 	}
 }
 
-// adopt takes what stands at protected names for known: no command has run since it was settled. Names of tasks are
-// left out.
+// adopt takes what stands at protected names for known, because no command has run since it was settled. Names that
+// belong to tasks are left out.
 func (p *place) adopt() error {
 	own := ownOfHome(p.dir)
 	changed := !maps.Equal(own, p.rec.Own)
@@ -263,7 +263,7 @@ func (p *place) adopt() error {
 			p.dir, maxLeaves)
 	}
 	dirs := now.dirs
-	if p.ofTasks != nil { // which may have made some
+	if p.ofTasks != nil { // tasks may have made some
 		dirs = maps.Clone(p.rec.Dirs)
 	}
 	var known []answer
@@ -346,8 +346,8 @@ func (p *place) isUnchanged(rel name, now scan) bool {
 
 func classOf(rel name) Class { return ClassOf(filepath.ToSlash(string(rel))) }
 
-// copyOf makes a copy of a file, for the case that a command writes into it. Of a pipe, a socket, a device and what
-// cannot be read there is none, and of the state of a rebase, in which an earlier state would do steps twice.
+// copyOf makes a copy of a file, in case a command writes into it. It makes none of a pipe, a socket, a device or an
+// unreadable file, and none of the state of a rebase: an earlier state would repeat steps.
 func (p *place) copyOf(rel name) (string, error) {
 	if isSequencer(rel) {
 		return "", nil
@@ -360,7 +360,7 @@ func (p *place) copyOf(rel name) (string, error) {
 	return to, err
 }
 
-// dropHeld ends the hold of a file and keeps what its slot has.
+// dropHeld ends the hold of a file and keeps the file in its slot among the dropped ones.
 func (p *place) dropHeld(rel name, h *held, why string) {
 	delete(p.rec.Held, rel)
 	kept, err := p.store.drop(h.Slot, rel)
@@ -377,8 +377,8 @@ func isMarked(rel string) bool {
 	return slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), IsMark)
 }
 
-// renew records what stands at a name, of which there is no copy yet. What is written through a mapping changes the
-// times of a file with its first write only.
+// renew records what stands at a name and has no copy yet. A write through a mapping changes the times of a file only
+// the first time.
 func (p *place) renew(rel name) error {
 	open := p.isOpen(rel, time.Now())
 	id, st, err := p.at(rel)

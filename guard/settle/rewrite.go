@@ -8,10 +8,10 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// rewrite deals with a file that has several names and into which a command has written: the other names, which may lie
-// elsewhere, have the new content too. What the command wrote is copied to a slot, and the former content written back
-// into the file, which is then that of its names again. A copy of what the command wrote stands in its place until it
-// is held.
+// rewrite handles a file that has several names and into which a command has written. The other names, which may lie
+// elsewhere, show the new content too. rewrite copies what the command wrote to a slot and writes the former content
+// back into the file, which keeps all its names. A copy of what the command wrote stands at the name until it is
+// held.
 func (p *place) rewrite(h *held, c *change) error {
 	was := p.rec.Files[c.rel]
 	return inDir(p.path(c.rel), func(f side) error {
@@ -37,7 +37,7 @@ func (p *place) rewrite(h *held, c *change) error {
 	})
 }
 
-// writeInto writes a copy into a file, whose names stay.
+// writeInto replaces the content of a file by that of a copy. The names of the file stay.
 func writeInto(f side, copies *os.Root, was file) error {
 	in, err := copies.OpenFile(was.Copy, os.O_RDONLY|privatefile.NoFollow, 0)
 	if err != nil {

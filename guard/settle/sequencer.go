@@ -13,9 +13,10 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// sequencers are files in a directory of git, by the two last elements of their paths, that say how a rebase or
-// cherry-pick goes on. One is protected while it names programs: the person's own git rebase --continue would run them.
-// Its identity is that of what it says of programs, because git changes the rest with each step.
+// sequencers are files in a directory of git that say how a rebase or cherry-pick goes on, by the last two elements
+// of their paths. Such a file is protected while it names programs, because the person's own git rebase --continue
+// would run them. The identity of the file is a digest of the lines that name programs: git changes the others with
+// each step.
 var sequencers = []struct {
 	Name
 	program func(line string) bool // whether a line names a program
@@ -68,7 +69,7 @@ func setsForeignStrategy(line string) bool {
 		(key != "strategy" || isForeignStrategy(strings.TrimSpace(value)))
 }
 
-// maxSequencer bounds the file that is read, in bytes. A longer one is taken for one that names programs.
+// maxSequencer bounds the file that is read, in bytes. A longer one counts as one that names programs.
 const maxSequencer = 1 << 20
 
 // programsOf returns the identity of the lines that name programs in a file of the sequencer, [absent] if there are

@@ -11,10 +11,10 @@ import (
 
 // A Program is what a [Session] is told of a program.
 type Program struct {
-	// Keep has its changes stay, as for [Keeper.Begin].
+	// Keep makes the changes of the program stay, as for [Keeper.Begin].
 	Keep bool
-	// IsAgent says that a person works with the program directly, and has no calls of it: what it has changed stays as it
-	// sees it until it ends, as with a task.
+	// IsAgent says that a person works with the program directly, and that it has no calls. What it changes stays
+	// until it ends, as with a task.
 	IsAgent bool
 	// Quiet reports whether each change that the session was told of has been made. Nil: it is told of none.
 	Quiet func() bool
@@ -26,11 +26,12 @@ type Program struct {
 	Log func(notes []string)
 }
 
-// A Session is a program that runs for as long as a person works, such as a server. It is a command during its calls,
-// and whenever it changes files by itself, for as long as it does. What changes between is a person's. So it is for an
-// agent, but that what it has changed is settled at its end.
+// A Session is a program that runs for as long as a person works, such as a server. The program counts as a command
+// during its calls, and while it changes files by itself. Changes at other times are a person's. The same holds for
+// an agent, except that its changes are settled when it ends.
 //
-// Where the system does not tell of its changes, all its life is that of a task, and its calls are commands besides.
+// If the system does not report its changes, the program counts as a task for all its life, and its calls are
+// commands as well.
 type Session struct {
 	k    *Keeper
 	dirs []string
@@ -39,7 +40,7 @@ type Session struct {
 	mu     sync.Mutex
 	active bool     // else what changes is a person's
 	now    *Command // while active; nil for an agent
-	task   *Command // of an agent, or where it is told of no changes
+	task   *Command // of an agent, or of a program whose changes are not reported
 	calls  int
 	begun  time.Time // when it became active
 	last   time.Time // of a change or call
@@ -48,12 +49,12 @@ type Session struct {
 	closed bool
 }
 
-// settleAfter is how long a session changes nothing until what it has changed is settled: it often makes several
+// settleAfter is how long a session must change nothing before its changes are settled: programs often make several
 // changes.
 const settleAfter = 200 * time.Millisecond
 
-// lateAfter is how long a session changes files by itself until it counts as a task: what it has changed is told then,
-// and the changes of commands are settled without waiting for it.
+// lateAfter is how long a session changes files by itself until it counts as a task. Then its changes are told, and
+// the changes of commands are settled without waiting for it.
 const lateAfter = 10 * time.Second
 
 // Session begins a session in some directories. The caller calls [Session.Wrote] before each change that the program
@@ -199,7 +200,7 @@ func (s *Session) End() (notes []string) {
 		notes = append(notes, s.now.End()...)
 	}
 	if !s.active && s.IsAgent && s.Quiet != nil {
-		more, _ := s.wake() // what it has not changed is a person's
+		more, _ := s.wake() // a file that the agent has not changed is a person's
 		notes = append(notes, more...)
 	}
 	if s.task != nil {
@@ -220,7 +221,7 @@ func (s *Session) places() iter.Seq[*place] {
 	}
 }
 
-// sleep says that the task of an agent changes nothing until wake.
+// sleep says that the task of an agent changes nothing until wake is called.
 func (s *Session) sleep() (notes []string) {
 	for p := range s.places() {
 		notes = append(notes, p.sleep()...)
@@ -239,8 +240,8 @@ func (s *Session) wake() (notes []string, err error) {
 // openWait is how long a program of a person may have a file open for writing.
 const openWait = 100 * time.Millisecond
 
-// cutOff puts copies in the place of files that the program of a session has open for writing: it could change them
-// between its calls, and after a person was asked about them.
+// cutOff replaces files by copies if the program of a session has them open for writing: through the open file it
+// could change them between its calls, and after a person was asked about them.
 func (p *place) cutOff() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,8 +256,8 @@ func (p *place) cutOff() {
 	}
 }
 
-// StaysOpen reports whether a file may be open for writing, and is still after a while, or until then if that is not
-// zero.
+// StaysOpen reports whether a file is still open for writing at a time. If until is zero, that is openWait from the
+// first look.
 func StaysOpen(dir *os.Root, name string, until time.Time) bool {
 	for openForWriting(dir, name) {
 		if until.IsZero() {
@@ -270,7 +271,7 @@ func StaysOpen(dir *os.Root, name string, until time.Time) bool {
 	return false
 }
 
-// isOpen reports whether what stands at a name may be open for writing until then.
+// isOpen reports whether the file at a name is still open for writing at a time.
 func (p *place) isOpen(rel name, until time.Time) (open bool) {
 	err := inDir(p.path(rel), func(f side) error {
 		open = StaysOpen(f.dir, f.name, until)
@@ -306,7 +307,7 @@ func (p *place) cutOffAt(f side, until time.Time) error {
 	return errWritten
 }
 
-// swapAny exchanges a file with the one in a slot, whatever its content is by now.
+// swapAny exchanges a file with the one in a slot, whatever the content of the file is.
 func swapAny(f, slot side) error {
 	info, err := f.dir.Lstat(f.name)
 	if err != nil {

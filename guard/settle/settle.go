@@ -17,7 +17,7 @@ type change struct {
 	st  stamp
 	h   *held // it was held before, and has been exchanged in
 
-	fresh bool // it was not held before, or was other than now
+	fresh bool // it was not held before, or was held with another content
 }
 
 // settle compares every protected name with what stood there before the commands, and exchanges the former files back
@@ -111,8 +111,8 @@ func (p *place) former(c *change) identity {
 	return p.rec.Files[c.rel].ID
 }
 
-// restored takes a name whose former content stands there again. A file that has got another name is replaced: who
-// writes the other one would write it.
+// restored handles a name whose former content stands there again. A file that has got another name is replaced by a
+// copy: a write to the other name would change it.
 func (p *place) restored(c *change) error {
 	was := p.rec.Files[c.rel]
 	linked := c.id != absent && c.st.Names > 1 && (was.Stamp.Ino != c.st.Ino || was.Stamp.Names < c.st.Names)
@@ -123,7 +123,7 @@ func (p *place) restored(c *change) error {
 		return errors.Join(p.detach(c), p.renew(c.rel))
 	}
 	if c.id != absent {
-		if !p.isLikeSlot(c) { // the person's own file, with its times
+		if !p.isLikeSlot(c) { // the person's own file, with its times, goes back
 			if err := p.move(c.rel, c.h, c.st); err != nil {
 				return err
 			}
@@ -136,8 +136,9 @@ func (p *place) restored(c *change) error {
 	return errors.Join(p.renew(c.rel), p.store.save(&p.rec))
 }
 
-// isLikeSlot reports whether what a command has put at a name has the content, the size and the mode of the former
-// file, and no other name. It stays then: the index of git knows its times, and cherry-pick --abort depends on them.
+// isLikeSlot reports whether the file that a command has put at a name has the content, size and mode of the former
+// file, and no other name. It stays then, because the index of git knows its times, and cherry-pick --abort depends
+// on them.
 func (p *place) isLikeSlot(c *change) bool {
 	info, err := p.store.slots.Lstat(c.h.Slot)
 	return err == nil && c.st.Names == 1 && c.st.Mode.IsRegular() && info.Mode() == c.st.Mode &&
@@ -157,7 +158,7 @@ func (p *place) detach(c *change) error {
 	return p.store.slots.Remove(own.Slot)
 }
 
-// stays lets a change stand.
+// stays records a change that is not held.
 func (p *place) stays(c *change) error {
 	if c.h != nil {
 		delete(p.rec.Held, c.rel)
@@ -173,7 +174,7 @@ func (p *place) stays(c *change) error {
 	return errors.Join(p.renew(c.rel), p.store.save(&p.rec))
 }
 
-// hold exchanges the former files back. Their entries are on disk before.
+// hold exchanges the former files back. The entries of the changes are on disk before that.
 func (p *place) hold(changes []change) {
 	for i := range changes {
 		c := &changes[i]
@@ -210,7 +211,7 @@ func (p *place) hold(changes []change) {
 func (p *place) fill(h *held, c *change) error {
 	was := p.rec.Files[c.rel]
 	if was.ID == absent || was.Copy == "" {
-		h.Former = absent // of a pipe, or what cannot be read, there is no copy
+		h.Former = absent // there is no copy of a pipe or an unreadable file
 		return nil
 	}
 	if was.Stamp.Names > 1 && was.Stamp.Ino == c.st.Ino && c.id != was.ID {
@@ -262,7 +263,8 @@ func (p *place) finishCopies(now scan) {
 			fresh := side{p.store.slots, h.Slot + freshSuffix}
 			live, _, err := identify(f.dir, f.name)
 			slot, _, slotErr := identify(p.store.slots, h.Slot)
-			if err == nil && slotErr == nil && live == slot && live != absent { // killed between the exchange and the rename of the copy
+			if err == nil && slotErr == nil && live == slot && live != absent {
+				// The host was killed between the exchange and the rename of the copy.
 				_ = fresh.dir.Rename(fresh.name, h.Slot)
 			}
 			return outer.dir.Remove(outer.name)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Settled returns the name of a file with the content that stands at a path outside of commands: the path itself,
-// unless a command runs that has changed it; then that of a copy, or "" if nothing stood there. A host reads its
-// settings so: what a command writes counts once it is settled.
+// Settled returns the path of a file with the content that counts for a host that reads its settings. That is the
+// path itself, unless a running command has changed it: then it is the path of a copy of the former file, or "" if
+// there was none. What a command writes counts once it is settled.
 func (k *Keeper) Settled(path string) string {
 	k.mu.Lock()
 	var busy []*place

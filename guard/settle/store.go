@@ -17,7 +17,8 @@ import (
 	"github.com/toolhost/toolhost/guard/statedir"
 )
 
-// Names in the directory of a workspace, below the state directory. Beside them are the slots and copies of files.
+// Names in the directory of a workspace, below the state directory. The slots and copies of files are in the same
+// directory.
 const (
 	recordName  = "record.json"
 	answersName = "known.txt"
@@ -64,7 +65,7 @@ func (n *name) UnmarshalText(text []byte) error {
 type record struct {
 	Dir   string
 	Files byName[file] // what stood at each name when the first command began, or after the last had ended
-	Dirs  byName[bool] // the directories of that time at and below protected names
+	Dirs  byName[bool] // the directories at and below protected names, at the same time
 	Held  byName[*held]
 	Own   byName[bool] `json:",omitempty"` // what is not settled, see [OwnOfHome]
 	Next  int          // the number of the next slot or copy
@@ -94,8 +95,9 @@ type file struct {
 	Copy  string `json:",omitempty"` // the name of a copy
 }
 
-// A held file is the change of a protected name that no person has answered for. Its slot has what does not stand at
-// the name: between commands the held file, and while commands run the former one. An absent file has no slot.
+// A held file is a change of a protected name that no person has answered for. Its slot has the file that does not
+// stand at the name: between commands the held file, while commands run the former one. If that file is absent, there
+// is no slot.
 type held struct {
 	Slot        string
 	Former, Now identity
@@ -109,10 +111,10 @@ type memory struct {
 	read        int64 // how much of the file has been read
 }
 
-// A store keeps the record and the answers of one workspace. Each host holds its lock shared while calls run, and that
-// of tasks while tasks do, so that another host sees whether they do. The file of the lock has two marks: whether calls
-// or tasks run, and whether what they have changed may not be told from changes of a person. The file of tasks has the
-// names that they claim, one in a line.
+// A store keeps the record and the answers of one workspace. A host holds the lock shared while its calls run, and
+// the lock of tasks while its tasks run, so that other hosts see whether any do. The file of the lock has two marks:
+// whether calls or tasks run, and whether their changes may be mixed with those of a person. The file of tasks has
+// the names that tasks claim, one in a line.
 type store struct {
 	dir         string
 	slots       *os.Root
@@ -160,7 +162,7 @@ func (s *store) claim(names []name) error {
 	return err
 }
 
-// claimed returns the names of claim.
+// claimed returns the names that tasks claim.
 func (s *store) claimed() (names []name, err error) {
 	text, err := os.ReadFile(s.tasks.Name())
 	for line := range strings.Lines(string(text)) {
@@ -171,7 +173,7 @@ func (s *store) claimed() (names []name, err error) {
 	return names, err
 }
 
-// unclaim removes all names of claim.
+// unclaim removes all claims.
 func (s *store) unclaim() error {
 	if info, err := s.tasks.Stat(); err == nil && info.Size() == 0 {
 		return nil

@@ -39,14 +39,14 @@ func (p *place) tasksRun() bool {
 	return false
 }
 
-// claimForTasks leaves what has changed or is held inside to the tasks that run, and with open what is open for writing.
-// It reports whether other hosts know of it.
+// claimForTasks leaves the names that have changed or are held to the tasks that run, and with open also the files
+// that are open for writing. It reports whether other hosts know of the claim.
 func (p *place) claimForTasks(open bool) bool {
 	if p.ofTasks == nil {
 		p.ofTasks = map[name]bool{}
 	}
 	isOpen := map[name]bool{}
-	if open { // what is closed by now, the scan finds changed
+	if open { // the scan finds changed what was closed meanwhile
 		isOpen = p.openNames()
 	}
 	now := p.scan()
@@ -93,8 +93,8 @@ func (p *place) joinTasks() error {
 	return nil
 }
 
-// assign leaves what has changed to the tasks that run, unless none can have changed it since it was looked at: then a
-// person has. The caller has the lock alone.
+// assign leaves changed names to the tasks that run. If no task can have changed them since the last look, a person
+// has, and they are not left. The caller has the lock alone.
 func (p *place) assign() {
 	if p.asleep > 0 && !p.store.mixed() && p.tasksSleep() && p.readClaims() {
 		err := p.adopt()
@@ -125,8 +125,8 @@ func (p *place) readClaims() bool {
 	return err == nil
 }
 
-// leaveTasks settles what the last call has changed while only tasks go on. While git works, nothing is settled: it may
-// be a task that works.
+// leaveTasks settles what the last call has changed while only tasks go on. While git works, it settles nothing,
+// because the task may be the one that works.
 func (p *place) leaveTasks() {
 	if p.readClaims(); !p.gitWorks() {
 		p.settle()
@@ -145,7 +145,7 @@ func (p *place) tasksSleep() bool {
 // assigned leaves to tasks what has changed and is not settled. If they sleep, all further changes are a person's.
 func (p *place) assigned() {
 	if p.claimForTasks(p.asleep > 0) && p.asleep > 0 && p.tasksSleep() {
-		_ = p.store.mark(mixedAt, "0") // else no change is taken for a person's
+		_ = p.store.mark(mixedAt, "0") // if this fails, no change counts as a person's
 	}
 }
 
@@ -158,7 +158,8 @@ func (p *place) sleep() []string {
 	return p.takeNotes()
 }
 
-// wake says that a task may change files from now on. What has changed since it fell asleep was a person, or a call.
+// wake says that a task may change files from now on. What has changed since it fell asleep was changed by a person,
+// or by a call.
 func (p *place) wake() ([]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +190,7 @@ func (p *place) gitWorks() bool {
 	return err == nil || len(p.scan().states) > 0
 }
 
-// tell names changes that are not settled yet, because other commands run.
+// tell names changes that are not settled yet because other commands run.
 func (p *place) tell() {
 	now := p.scan()
 	var names []string

@@ -102,7 +102,7 @@ func sweep() {
 // socket is the name of the socket.
 const socket = "agent"
 
-// Path returns the socket.
+// Path returns the path of the socket.
 func (a *Agent) Path() string { return filepath.Join(a.dir, socket) }
 
 // Serve answers programs until Close. used is called when one logs in, or may not, with its process.
@@ -161,7 +161,7 @@ func (a *Agent) serve(conn *net.UnixConn) {
 	defer a.end(conn)
 	upstream, err := net.Dial("unix", a.upstream)
 	if err != nil {
-		return // to the program there is no agent
+		return // the program sees no agent
 	}
 	defer a.end(upstream)
 	a.mu.Lock()
@@ -215,16 +215,16 @@ func (s *session) answer(message []byte) []byte {
 	switch message[0] {
 	case msgIdentities:
 		if s.allowed == nil {
-			return []byte{msgAnswer, 0, 0, 0, 0} // no key
+			return []byte{msgAnswer, 0, 0, 0, 0} // an empty list of keys
 		}
 	case msgExtension:
 		if err := s.bind(message[1:]); err != nil {
 			return failure
 		}
-		if answer := s.forward(message); answer[0] != msgFailure { // constraints of the person's keys hold, too
+		if answer := s.forward(message); answer[0] != msgFailure { // constraints of the person's keys hold too
 			return answer
 		}
-		return []byte{msgSuccess} // that agent knows no sessions
+		return []byte{msgSuccess} // the person's agent does not know session-bind
 	case msgSign:
 		if err := s.maySign(message[1:]); err != nil {
 			return failure
@@ -235,7 +235,7 @@ func (s *session) answer(message []byte) []byte {
 	return s.forward(message)
 }
 
-// forward has the person's agent answer.
+// forward sends a message to the person's agent and returns its answer.
 func (s *session) forward(message []byte) []byte {
 	if err := send(s.upstream, message); err != nil {
 		return []byte{msgFailure}
@@ -296,7 +296,7 @@ type login struct {
 	Rest                  []byte `ssh:"rest"`
 }
 
-// maySign reports an error unless a request logs the user of a destination in, in the session.
+// maySign reports an error unless the request logs in the user of the bound destination, in the bound session.
 func (s *session) maySign(text []byte) error {
 	const userauthRequest = 50
 	var request struct {

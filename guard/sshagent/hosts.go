@@ -20,7 +20,8 @@ func ownKnownHosts() string {
 	return filepath.Join(home, ".ssh", "known_hosts")
 }
 
-// knownHosts returns the lines with the keys of hosts. As for SSH, a line that cannot be read is none.
+// knownHosts returns the lines of the person's files with the keys of hosts. As for SSH, a line that cannot be parsed
+// is ignored.
 func knownHosts() (lines []string) {
 	for _, path := range []string{ownKnownHosts(), "/etc/ssh/ssh_known_hosts"} {
 		text, _ := os.ReadFile(path) // there may be none
@@ -43,7 +44,8 @@ func (a *Agent) readHosts() (err error) {
 	return errors.Join(err, os.RemoveAll(path))
 }
 
-// KnownHosts returns the file in which SSH looks for the keys of hosts, and those of the destinations as its text.
+// KnownHosts returns the path of the file in which SSH looks for the keys of hosts, and as a text the lines for the
+// destinations.
 func (a *Agent) KnownHosts() (path, text string) {
 	for _, d := range a.destinations {
 		var unknown *knownhosts.KeyError

@@ -33,16 +33,17 @@ type Keeper struct {
 	settle *settle.Keeper
 
 	mu sync.Mutex
-	// patient leaves a configuration that has just changed to a later check; postponed says that there was one.
+	// patient says that a configuration that has just changed is left to a later check; postponed says that there was
+	// one.
 	patient, postponed bool
 
 	trees map[string]*tree
 	watch *watcher          // nil where the system has none
-	left  []sandbox.Guarded // that commands of a killed host may make: they may live until the first command begins
+	left  []sandbox.Guarded // files that commands of a killed host may still make
 
 	notesMu sync.Mutex
 	notes   []string // of what was taken out
-	dropped int      // how many are no longer kept
+	dropped int      // how many of the notes are no longer kept
 }
 
 // A tree is a writable directory.
@@ -55,11 +56,11 @@ type tree struct {
 	hooks  map[string]*node // directories of hooks
 	found  found            // by the last scan
 	marks  []string         // paths whose last element may begin a protected name, by the last scan
-	listed uint64           // how often what stands at and below them has been listed
+	listed uint64           // how often directories at and below marks have been listed
 
 	remotes map[string]bool // addresses of remotes that were named as changed
 	queue   []*node
-	forced  bool // commands have run: what they made unreadable is made readable
+	forced  bool // commands have run: files that they made unreadable are made readable again
 }
 
 // maxNotes bounds how many notes are kept for the commands that run.
@@ -196,7 +197,7 @@ func (k *Keeper) save(t *tree) {
 	}
 }
 
-// Guard adds protected paths that no mount holds, for the commands that run.
+// Guard adds protected paths that no mount protects, for the commands that run.
 func (k *Keeper) Guard(list []sandbox.Guarded) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -248,16 +249,17 @@ func realAbove(path string) string {
 	return path
 }
 
-// Check removes what commands have added to the directories in which they run. [Keeper.Since] returns the notes of it.
-// An error means that something is still in effect.
+// Check removes what commands have added to the directories in which they run. [Keeper.Since] returns notes of the
+// removals. An error means that something added is still in effect.
 func (k *Keeper) Check() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.report(k.check(k.busy()))
 }
 
-// CutOff puts copies in the place of files in some directories that a program has open for writing and that git obeys or
-// runs: it could change them once it does not count as a command any more. Check is called after.
+// CutOff replaces files in some directories by copies if a program has them open for writing and git obeys or runs
+// them: through the open file the program could change them when it no longer counts as a command. Check is called
+// after CutOff.
 func (k *Keeper) CutOff(dirs []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -305,7 +307,7 @@ func (k *Keeper) check(trees []*tree) (notes []string, err error) {
 	return notes, errors.Join(errs...)
 }
 
-// report adds notes of what was removed.
+// report adds notes of removals.
 func (k *Keeper) report(notes []string, err error) error {
 	k.notesMu.Lock()
 	defer k.notesMu.Unlock()
@@ -345,9 +347,9 @@ func (k *Keeper) look(always bool) time.Duration {
 	return time.Since(began)
 }
 
-// configQuiet is how long a configuration must be unchanged before it is rewritten while commands run, but for the
-// examination every [lookAgain]: git config fails where another process has locked the file, and commands often set
-// several values.
+// configQuiet is how long a configuration must be unchanged before it is rewritten while commands run: git config
+// fails where another process has locked the file, and commands often set several values. The examination every
+// [lookAgain] does not wait for it.
 const configQuiet = 100 * time.Millisecond
 
 // Hooks creates the hooks directory of each repository that has none in some of the directories that Begin was called
@@ -384,7 +386,7 @@ func (t *tree) makeHooks(repo string) (string, bool) {
 			return "", false
 		}
 		err = t.within(path, func(root *os.Root, rel string) error { return root.Mkdir(rel, 0o755) })
-		return path, err == nil // where we may not, commands may not either
+		return path, err == nil // where this process may not create it, commands may not either
 	}
 	return path, st.Mode.IsDir()
 }

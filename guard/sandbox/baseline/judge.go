@@ -29,8 +29,8 @@ var errOdd = errors.New("it is not a regular file")
 // A file is the record of a file in the baseline.
 type file struct {
 	Stamp stamp
-	Text  []byte `json:",omitempty"` // of a link where it leads
-	Odd   bool   `json:",omitempty"` // it could not be read: it is not ours to judge while that is so
+	Text  []byte `json:",omitempty"` // the target, if the item is a link
+	Odd   bool   `json:",omitempty"` // it could not be read, so it is not judged
 	To    string `json:",omitempty"` // where a lead leads
 	Racy  bool   `json:",omitempty"`
 }
@@ -103,7 +103,7 @@ func (k *Keeper) judge(it item, trees []*tree) (notes []string, err error) {
 		}
 		return it.replace(was, "it led git to a repository that is not checked")
 	default:
-		if known && was.Stamp == it.stamp { // racy; what commands cannot write is not judged by its content
+		if known && was.Stamp == it.stamp { // racy; a file that commands cannot write is not judged by its content
 			return nil, nil
 		}
 		return it.replace(file{}, "git would run it as a hook")
@@ -225,7 +225,7 @@ func (it item) cut(text, before []byte) (kept []byte, gone []removed, err error)
 		return nil, nil, err
 	}
 	known := map[[2]string]bool{}
-	if earlier, err := gitrepo.Parse(before); err == nil { // else git did not read it either
+	if earlier, err := gitrepo.Parse(before); err == nil { // else git could not read the earlier one either
 		for _, s := range earlier {
 			known[[2]string{s.Key, s.Value}] = true
 		}

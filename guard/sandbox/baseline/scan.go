@@ -69,8 +69,8 @@ type node struct {
 // found is the result of a scan.
 type found struct {
 	repos, leads []string
-	watched      bool   // all directories are
-	whole        bool   // there are no more of them than are examined
+	watched      bool   // all directories are watched
+	whole        bool   // every directory was examined: there are at most maxDirs
 	at           uint64 // of [watcher.now]
 }
 
@@ -145,7 +145,7 @@ func (t *tree) look(n *node, watch *watcher) bool {
 	}
 	lost := watch.lostEvents()
 	if n.watched.Watch() == 0 || n.dirty || n.lost != lost {
-		watch.add(n) // before it is listed: later changes are reported
+		watch.add(n) // before it is listed, so that later changes are reported
 	}
 	st, err := statOf(n.path)
 	if errors.Is(err, fs.ErrPermission) {
@@ -156,7 +156,7 @@ func (t *tree) look(n *node, watch *watcher) bool {
 		n.stamp, n.kids = stamp{}, nil
 		return false
 	}
-	if n.stamp.Ino != 0 && n.stamp.Ino != st.Ino { // another directory
+	if n.stamp.Ino != 0 && n.stamp.Ino != st.Ino { // it is another directory now
 		watch.add(n)
 		watch.drop(n.kids...)
 		n.kids = nil
@@ -165,7 +165,7 @@ func (t *tree) look(n *node, watch *watcher) bool {
 		st = t.open(n.path, st)
 		n.stamp, n.racy, n.dirty, n.lost = st, st.racy(), false, lost
 		gone := n.list()
-		if slices.ContainsFunc(gone, func(kid *node) bool { return kid.marked }) { // a file may have its name now
+		if slices.ContainsFunc(gone, func(kid *node) bool { return kid.marked }) { // a file may have the name now
 			t.listed++
 		}
 		watch.drop(gone...)

@@ -23,10 +23,10 @@ type record struct {
 	Guarded []sandbox.Guarded
 }
 
-// A store keeps the baseline of a directory, and whether commands run there, for other hosts that run now and for the
-// next one. A lock distinguishes these: a host holds it shared while its commands run.
+// A store keeps the baseline of a directory, and whether commands run there. Hosts that run now and the next host
+// read it. A host holds the lock shared while its commands run, so that a mark without a lock means a killed host.
 type store struct {
-	path    string // without its ending; "" where nothing is kept
+	path    string // without its suffix; "" where nothing is stored
 	lock    *os.File
 	written bool // the record is in the file
 	unclean bool // something could not be taken out
@@ -64,7 +64,7 @@ func (s *store) running() bool {
 	return mark[0] == marked[0]
 }
 
-// busy records that commands run. It reports whether commands of other hosts do not, and whether a host was killed
+// busy records that commands run. alone says that no other host runs commands there, killed that a host was killed
 // while its commands ran.
 func (s *store) busy() (alone, killed bool) {
 	if s.lock == nil {
@@ -127,8 +127,8 @@ func (s *store) save(r record) error {
 	return err
 }
 
-// Recover removes what commands of hosts that were killed have left. Call it before settings are read. The roots are
-// searched once more before the next command: such a command may have run for a moment longer.
+// Recover removes what commands of killed hosts have left. Call it before settings are read. The roots are searched
+// once more before the next command, because commands may have run for a moment after their host was killed.
 func (k *Keeper) Recover(roots []string) {
 	k.settle.Recover(roots)
 	names, _ := filepath.Glob(filepath.Join(k.state, "*"+recordSuffix))

@@ -22,9 +22,9 @@ const (
 // before and after each command.
 type watcher struct {
 	feed   *changes.Feed
-	count  uint64 // of what has changed
+	count  uint64 // counts changes
 	lost   uint64 // how often events were lost
-	heard  bool   // something that makes git run programs may have appeared
+	heard  bool   // something was reported that may make git run programs
 	look   func(always bool) (took time.Duration)
 	active atomic.Bool // commands run
 	again  *time.Timer
