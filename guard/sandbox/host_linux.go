@@ -28,8 +28,8 @@ func (s *Sandbox) loggedIn(n *insideProcess, k *connectgate.Connector, pid int, 
 }
 
 const (
-	// markTries is how often a command is looked for while one is started, whose mark the host does not know yet, and
-	// markPause the pause between.
+	// markTries is how often a command is looked for whose mark the host does not know yet, because it is being
+	// started; markPause is the pause between two tries.
 	markTries = 20
 	markPause = 5 * time.Millisecond
 )
@@ -48,7 +48,7 @@ func (n *insideProcess) commandOf(who connectgate.Caller) *nsProcess {
 	}
 }
 
-// marked returns the command that has a mark, or nil. all means that each command has one.
+// marked returns the command that has a mark, or nil. all says that each command has one.
 func (n *insideProcess) marked(mark string) (c *nsProcess, all bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

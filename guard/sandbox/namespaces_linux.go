@@ -103,7 +103,7 @@ func (n *insideProcess) died() error {
 // receive distributes messages until process 1 is gone, and then lets everybody
 // know which command waits for one.
 func (n *insideProcess) receive() {
-	n.conn.Frugal = true // what comes with an answer spares time, and a sandbox is worth more
+	n.conn.Frugal = true // a sandbox is worth more than the descriptors of an answer, which only save time
 	for {
 		event, files, err := n.conn.Event()
 		if err != nil {
@@ -274,7 +274,7 @@ func (n *insideProcess) mountOver(k contract.Kind, paths []string) error {
 		return err
 	}
 	named := len(pl.Denied)
-	if err := n.cover(k, pl); err != nil { // at once: other names take a walk to find
+	if err := n.cover(k, pl); err != nil { // at once, because finding other names takes a walk
 		return err
 	}
 	if pl.Denied, err = pl.withLinks(pl.Denied); err != nil || len(pl.Denied) == named {

@@ -89,9 +89,8 @@ func (c *nsProcess) TryFinish() (files int, ok bool) {
 	return int(st.Size), c.concluded // the size is 0 before Linux 6.2
 }
 
-// alone reports whether no process descends from the command. What does has a
-// parent or, when that has ended, falls to process 1: so nothing is missed that
-// falls while we look at one after the other, in this order.
+// alone reports whether no process descends from the command. A descendant has a parent or, when the parent has
+// ended, falls to process 1. The lists are read in that order, so a process that falls meanwhile is not missed.
 func (c *nsProcess) alone() bool {
 	return proc.Childless(c.children) && proc.Childless(c.host.orphans)
 }

@@ -103,7 +103,7 @@ func (g Guarded) moveAway() (moved string, err error) {
 	if _, err := os.Lstat(g.Path); missing(err) && g.Link == "" {
 		return "", nil // wherever links lead: the name leads to nothing
 	}
-	root, err := os.OpenRoot(g.Root) // no link in the path can lead us out of it
+	root, err := os.OpenRoot(g.Root) // so that no link in the path leads out of the root
 	if err != nil {
 		return "", err
 	}

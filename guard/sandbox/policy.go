@@ -54,8 +54,9 @@ type Policy struct {
 	// Temporary lists those of Writable, and names of Private, that programs cannot do without. Only an Overlay uses
 	// it.
 	Temporary []string
-	// Caches lists directories of the host that commands see as they are and write in a layer of their own. One that
-	// cannot be had is read-only: see [Sandbox.Cached]. Only Namespaces mounts them.
+	// Caches lists directories of the host that commands see as they are; what commands write there goes into a
+	// layer. A directory for which no layer can be made is read-only: see [Sandbox.Cached]. Only Namespaces mounts
+	// them.
 	Caches []Cache
 	// Sockets lists Unix sockets of host programs, and directories of them, that
 	// commands may connect to. All others are refused, because a daemon (docker,
@@ -89,7 +90,7 @@ type Private struct {
 	Shown []string
 }
 
-// A Cache has commands write into a layer what they change in a directory of the host.
+// A Cache is a directory of the host, and the layer into which commands write.
 type Cache struct {
 	// Name is the host's directory.
 	Name string

@@ -81,7 +81,8 @@ func (p *loginPublisher) wants(port int) bool {
 	return time.Now().Before(p.until[port])
 }
 
-// publish is [Sandbox.Publish] for the ports that are wanted; nil: all. A value of wake has it look at once.
+// publish is [Sandbox.Publish] for the ports for which wants returns true; nil: all. A value of wake makes it look
+// at once.
 func (s *Sandbox) publish(ctx context.Context, log *slog.Logger, wants func(port int) bool, wake <-chan struct{}) {
 	p := &publisher{dial: s.Dial, log: log, open: map[int]net.Listener{}, told: map[int]bool{}, records: s.portRecords,
 		notes: &s.ports}

@@ -18,8 +18,8 @@ import (
 // sandbox any more is noticed at the start, which forgets the trial.
 const recallTime = time.Hour
 
-// heldFile is where it is kept that everything was held: by this program, for this process's rights, since the
-// machine was started.
+// heldFile returns the path of the file that says that a trial held everything, and the text that it has if the trial
+// was of this program, with the rights of this process, since the machine was started.
 func heldFile() (path string, now []byte) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -40,7 +40,7 @@ func heldFile() (path string, now []byte) {
 	}
 	for _, name := range []string{"sys/kernel/random/boot_id", "sys/user/max_user_namespaces", "sys/kernel/unprivileged_userns_clone",
 		"sys/kernel/apparmor_restrict_unprivileged_userns", "self/attr/current", "self/status"} {
-		text, _ := os.ReadFile("/proc/" + name) // what a system does not have it does not change
+		text, _ := os.ReadFile("/proc/" + name) // a setting that the system does not have cannot change
 		for line := range bytes.Lines(text) {
 			if key, _, found := bytes.Cut(line, []byte(":\t")); !found ||
 				bytes.Contains([]byte(" Uid Gid Groups CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp Seccomp_filters "), []byte(" "+string(key)+" ")) {
@@ -51,13 +51,13 @@ func heldFile() (path string, now []byte) {
 	return filepath.Join(cache, "toolhost", "probe", "held"), fmt.Appendf(nil, "%x\n", about.Sum(nil))
 }
 
-// recalled reports whether a trial has shown that namespaces hold everything here.
+// recalled reports whether an earlier trial has shown that namespaces hold everything here.
 func recalled() (r Report, known bool) {
 	path, now := heldFile()
 	if path == "" {
 		return r, false
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|privatefile.NoFollow, 0) // a process that cannot write there makes a trial
+	f, err := os.OpenFile(path, os.O_RDWR|privatefile.NoFollow, 0) // else it makes a trial of its own
 	if err != nil {
 		return r, false
 	}

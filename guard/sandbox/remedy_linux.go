@@ -50,7 +50,7 @@ func namespaceRemedy(err error) string { return remedyAt("/", os.Geteuid(), err)
 // remedyAt is namespaceRemedy for a root directory and a user. AppArmor lets root make namespaces.
 func remedyAt(root string, user int, err error) string {
 	value := func(name string) string {
-		text, _ := os.ReadFile(filepath.Join(root, "proc", name)) // what a system does not have forbids nothing
+		text, _ := os.ReadFile(filepath.Join(root, "proc", name)) // an absent setting forbids nothing
 		return strings.TrimRight(string(text), "\x00\n")
 	}
 	switch container, confined := inContainer(root), value("self/attr/current"); {

@@ -15,15 +15,17 @@ import (
 )
 
 const (
-	// maxSized is the size of the longest text whose Content-Length is kept right when it is rewritten. Longer ones are
-	// sent without. In other bodies with a length, sentinels are cut or padded to that of the value.
+	// maxSized is the size of the longest text whose Content-Length is corrected when the text is rewritten. A longer
+	// text is sent without a Content-Length. In other bodies with a length, sentinels are cut or padded to the length
+	// of the value.
 	maxSized = 1 << 20
 	// echoChunk is how much of a body is read at a time.
 	echoChunk = 32 << 10
 )
 
-// hideEchoes takes values out of a response: its header, its body of whatever type, and its trailer. values returns
-// what is known by then. carries says that the request has a value: then no body may be in an encoding that is not read.
+// hideEchoes takes values out of a response: out of its header, its body of any type, and its trailer. values returns
+// the values that are known by then. carries says that the request has a value: then the body must not be in an
+// encoding that is not read.
 func hideEchoes(r *http.Response, values func() *finder, carries bool) error {
 	known := values()
 	hideHeader(r.Header, known)
@@ -132,7 +134,7 @@ func (g *gunzip) Read(p []byte) (n int, err error) {
 	return g.z.Read(p)
 }
 
-// isText reports whether bodies of a type are text, whose length may change. One that says nothing may be.
+// isText reports whether bodies of a type are text, whose length may change. A body without a type may be text.
 func isText(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -144,11 +146,11 @@ func isText(contentType string) bool {
 		strings.HasSuffix(kind, "yaml") || kind == formType
 }
 
-// An echoReader takes values out of a body as it arrives. It keeps back no more than what may be the beginning of one.
+// An echoReader takes values out of a body as it arrives. It keeps back only what may be the beginning of a value.
 type echoReader struct {
 	from     io.ReadCloser
-	values   func() *finder // of what is known by now: a stream may be older than a value
-	fixed    bool           // what takes the place of a value has its length
+	values   func() *finder // the values that are known by now: a stream may be older than a value
+	fixed    bool           // what replaces a value has the length of the value
 	response *http.Response // whose trailer arrives with the end; may be nil
 	buf      []byte         // what is read
 	rest     []byte         // what is not examined yet, in buf
@@ -203,7 +205,7 @@ func (e *echoReader) examine(in []byte, last bool) {
 		if !last {
 			kept = values.beginning(in)
 		}
-		at, found := values.find(in, len(in)-kept) // what may be the beginning of a longer value is no shorter one yet
+		at, found := values.find(in, len(in)-kept) // the rest may be the beginning of a longer value
 		if at < 0 {
 			e.rest = in[len(in)-kept:]
 			if in = in[:len(in)-kept]; e.out == nil {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// A pair is a text of the outside, and what commands see in its place.
+// A pair is a text of the outside, and the text that commands see instead.
 type pair struct{ outside, inside string }
 
-// A finder finds the outsides of pairs in one pass (Wu and Manber, 1994): it looks at the two bytes that end a window
-// of the length of the shortest, and moves the window by how far they can be from the end of the beginning of any. The
-// zero value finds nothing.
+// A finder finds the outsides of pairs in one pass (Wu and Manber, 1994). A window has the length of the shortest
+// outside. The last two bytes in the window say how far it can be moved without missing one. The zero value finds
+// nothing.
 type finder struct {
 	pairs  []pair // the longest first
 	window int
@@ -68,7 +68,7 @@ func (f *finder) find(text []byte, limit int) (at int, found pair) {
 	return -1, pair{}
 }
 
-// beginning returns the length of the longest end of a text with which an outside may begin.
+// beginning returns the length of the longest end of a text that may be the beginning of an outside.
 func (f *finder) beginning(text []byte) (n int) {
 	for _, p := range f.pairs {
 		for k := min(len(p.outside)-1, len(text)); k > n; k-- {
@@ -88,7 +88,7 @@ func (f *finder) hide(text string) string {
 	return text
 }
 
-// sameLengths reports whether what takes the place of an outside has its length.
+// sameLengths reports whether each inside has the length of its outside.
 func (f *finder) sameLengths() bool {
 	return !slices.ContainsFunc(f.pairs, func(p pair) bool { return len(p.outside) != len(p.inside) })
 }

@@ -10,12 +10,12 @@ import (
 	"sync"
 )
 
-// discardLog takes what http.Server has to say about commands that hang up.
+// discardLog takes the messages of http.Server about commands that hang up.
 var discardLog = log.New(io.Discard, "", 0)
 
-// A limited listener has a limited number of connections at a time. The states of those that [http.Server] serves are
-// noted, for idle ones give way: programs open them again, and may keep them until they end. Those of HTTP/2 do not:
-// programs do not repeat a request that was sent as such a connection ended.
+// A limited listener accepts a limited number of connections at a time. When there are too many, it closes an idle
+// connection of HTTP/1 that [http.Server] serves: programs open them again, and may keep them open until they end. It
+// closes no connection of HTTP/2, because programs do not repeat a request that was sent as the connection ended.
 type limited struct {
 	net.Listener
 	mu      sync.Mutex

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Validate reports the first pattern that cannot be meant: one that
-// never matches would be a denial that does not deny.
+// Validate reports the first pattern that never matches: a denial by it would not deny.
 func Validate(patterns []string) error {
 	for _, p := range patterns {
 		if err := validate(p); err != nil {

@@ -24,16 +24,17 @@ import (
 type Rules struct {
 	AllowedDomains, DeniedDomains []string
 	AllowPrivate                  bool
-	// Caller returns who has a connection: from is the address of its socket, and to the one that it is connected to.
-	// Nil: that is not known.
+	// Caller returns the command whose program has a connection. from is the address of the program's socket, and to
+	// the address that it is connected to. Nil: the caller is not known.
 	Caller func(from, to netip.AddrPort) Caller
 	// Local reports whether a program of this machine listens on a port of its loopback interface, and why commands
-	// never reach it; "" if they may. Nil: they reach none.
+	// never reach that port; why is "" if they may. Nil: commands reach no port.
 	Local func(port int) (open bool, why string)
-	// Inside connects to a port of the loopback interface that commands have of their own. Programs that know no
-	// exceptions send requests for it here. Nil: they have none.
+	// Inside connects to a port of the loopback interface of the sandbox. Programs that ignore no_proxy send requests
+	// for that interface to the proxy. Nil: the sandbox has none.
 	Inside func(ctx context.Context, port int) (net.Conn, error)
-	// Secrets are put into requests to their hosts, which are verified by Roots; nil: those of the system.
+	// Secrets are put into requests to their hosts, whose certificates are verified by Roots. If Roots is nil, those
+	// of the system are used.
 	Secrets []Secret
 	Roots   *x509.CertPool
 }
@@ -42,8 +43,8 @@ type Rules struct {
 type Caller struct {
 	// Program is the program, after those that have started it: "npm → node". It is "" if that is not known.
 	Program string
-	// Ask reports whether a host that no list names may be reached. It may take as long as a person thinks. why is the
-	// reason of a refusal; "" if nothing but the lists is. Nil: it may not.
+	// Ask reports whether a host that no list names may be reached. It may wait for a person. why is the reason of a
+	// refusal; "" if the reason is only that no list names the host. Nil: such a host may not be reached.
 	Ask func(ctx context.Context, host, port string) (allowed bool, why string)
 	// Used is called when a secret is put into a request to a host, or when the request is refused because of it, with
 	// the reason. It may be nil.
@@ -73,19 +74,18 @@ const denied = "it is denied by sandbox.network.deniedDomains"
 const (
 	// dialTimeout is how long the proxy tries to reach a host.
 	dialTimeout = 30 * time.Second
-	// halfOpenTime is how long a host may be silent after a command that says nothing more. Whether that waits for the
-	// rest or has ended cannot be told apart, and a host beyond a partition says nothing ever.
+	// halfOpenTime is how long a host may be silent after the program has ended its direction. The proxy cannot tell
+	// a host that still works from one that is gone, and a host beyond a partition is silent for ever.
 	halfOpenTime = 20 * time.Second
 	// maxRefusals bounds how many hosts are remembered between two looks.
 	maxRefusals = 100
-	// maxConns bounds connections of one sandbox. A program may take as long as it likes for what it says: on a busy
-	// machine that is long, and it delays its own sandbox only.
+	// maxConns bounds the connections of one sandbox. There is no time limit on what a program sends: a slow program
+	// delays its own sandbox only.
 	maxConns = 1024
 )
 
-// A Proxy is the only way out of a network namespace: an HTTP proxy that knows
-// plain requests and CONNECT. It listens inside and runs outside. It runs where
-// nothing is allowed too, to know which host was wanted.
+// A Proxy is the only way out of a network namespace: an HTTP proxy that knows plain requests and CONNECT. It listens
+// inside and runs outside. It also runs where no host is allowed, to record which hosts were wanted.
 type Proxy struct {
 	rules   Rules
 	address string
@@ -273,7 +273,7 @@ func relay(client, host net.Conn) {
 		defer close(done)
 		io.Copy(host, client)
 		closeWrite(host)
-		host.SetReadDeadline(time.Now()) // wakes the copy below, which then waits no longer than it may
+		host.SetReadDeadline(time.Now()) // wakes the copy below, which then waits for halfOpenTime at most
 	}()
 	if _, err := io.Copy(client, host); errors.Is(err, os.ErrDeadlineExceeded) {
 		io.Copy(client, bufferedConn{host})
@@ -282,7 +282,7 @@ func relay(client, host net.Conn) {
 	<-done
 }
 
-// bufferedConn reads from a host for as long as that is never silent for halfOpenTime.
+// bufferedConn reads from a host until the host has been silent for halfOpenTime.
 type bufferedConn struct{ net.Conn }
 
 func (s bufferedConn) Read(p []byte) (int, error) {

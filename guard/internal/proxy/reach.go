@@ -42,7 +42,8 @@ func (p *Proxy) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return p.addresses(ctx, name)
 }
 
-// connect is reach for a program's side, which reads the requests to hosts that get secrets.
+// connect is reach for the side of a program. If the host gets secrets, the connection is one whose requests are
+// read.
 func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := p.reach(ctx, address)
 	if err != nil {
@@ -92,7 +93,7 @@ func (p *Proxy) reach(ctx context.Context, address string) (net.Conn, error) {
 	return nil, last
 }
 
-// loopback reports whether a host is that on which it is asked for.
+// loopback reports whether a host is the loopback interface of the machine that asks.
 func loopback(host string) bool {
 	a, err := netip.ParseAddr(host)
 	a = a.Unmap()
@@ -111,8 +112,8 @@ func matchesLocal(patterns []string, port string) bool {
 	return slices.ContainsFunc(localNames, func(name string) bool { return MatchesAny(patterns, name, port) })
 }
 
-// loopback connects to a port of the loopback interface: that of the sandbox where a program listens there, unless the
-// rules allow the one of this machine.
+// loopback connects to a port of the loopback interface: to the sandbox's own where a program listens there,
+// otherwise to this machine's if the rules allow it.
 func (p *Proxy) loopback(ctx context.Context, host, port string) (net.Conn, error) {
 	if matchesLocal(p.rules.DeniedDomains, port) || MatchesAny(p.rules.DeniedDomains, host, port) {
 		return nil, &refusedError{host: net.JoinHostPort(host, port), why: denied}
@@ -172,7 +173,7 @@ func (p *Proxy) local(ctx context.Context, port string) (net.Conn, error) {
 	return nil, err
 }
 
-// inside connects to a port of the sandbox, but to its proxy: that would ask itself.
+// inside connects to a port of the sandbox, except to that of the proxy: the proxy would ask itself.
 func (p *Proxy) inside(ctx context.Context, host, port string) (net.Conn, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if _, own, _ := net.SplitHostPort(p.address); err != nil || port == own {

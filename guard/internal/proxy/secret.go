@@ -32,8 +32,8 @@ type Secret struct {
 	Hosts []string
 	// Body has the value put into forms, too: into their fields that are named like credentials.
 	Body bool
-	// Signs keeps the value on the host: requests to AWS are signed with it, and none carries it. Stores of AWS keep what
-	// headers and queries say, and anybody can have one.
+	// Signs keeps the value on the host: requests to AWS are signed with it, and no request carries it. A value in a
+	// header or query could be stored at AWS, where anybody can have a bucket.
 	Signs bool
 	// Value returns the value. It is called for each request that needs it.
 	Value func(ctx context.Context) (string, error)
@@ -88,7 +88,7 @@ func (s *secrets) injects(host, port string) (plain, overTLS bool) {
 	return plain || overTLS, overTLS
 }
 
-// value returns the value of a secret, which later responses must not contain.
+// value returns the value of a secret. From then on the value is taken out of responses.
 func (s *secrets) value(ctx context.Context, secret *Secret) (string, error) {
 	value, err := secret.Value(ctx)
 	switch {
@@ -111,7 +111,7 @@ func (s *secrets) value(ctx context.Context, secret *Secret) (string, error) {
 	return value, nil
 }
 
-// addRepeated has a part of a header replaced in responses as a whole.
+// addRepeated has a part of a header replaced as a whole when a response repeats it.
 func (s *secrets) addRepeated(p pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *secrets) echoes() *finder {
 // minSpelling is the length of the shortest spelling that is looked for.
 const minSpelling = 8
 
-// spellings are the ways in which a value stands in a text that is not its own.
+// spellings are the encodings of a value that may stand in a text.
 var spellings = func() (list []func(string) string) {
 	for _, escape := range []func(string) string{url.QueryEscape, url.PathEscape} {
 		list = append(list, escape, func(s string) string {
@@ -193,7 +193,7 @@ func inJSON(text string) string {
 }
 
 // credentialName matches the names of headers and query parameters that carry credentials, in lower case and with
-// their words apart. In other places a sentinel stays as it is: servers log, store and show what is sent there.
+// their words apart. A sentinel elsewhere is not replaced: servers log, store and show what is sent there.
 var credentialName = regexp.MustCompile(`(?:^|[^a-z0-9])(?:[ox]?auth|authorization|authentication|` +
 	`(?:api|auth|access|secret|private|session)?key|(?:php)?sess(?:ion)?(?:id)?|cookies?|credentials?|` +
 	`[a-z0-9]*(?:token|secret|password|passwd))s?[0-9]*(?:$|[^a-z0-9])`)
@@ -357,7 +357,8 @@ func (r *request) replace(ctx context.Context, text string, form bool) (string, 
 // errReplaced says that a request has too many sentinels.
 var errReplaced = fmt.Errorf("the request has more than %d sentinels of credentials", maxReplaced)
 
-// valueError says that a secret has no value. Why is for people only: it may name what commands do not see.
+// valueError says that a secret has no value. Why is for people only, because it may name something that commands do
+// not see.
 type valueError struct {
 	name  string
 	cause error

@@ -45,7 +45,8 @@ var (
 	ofAWS     = regexp.MustCompile(`(?i)(?:^|\.)(?:amazonaws\.com(?:\.cn)?|api\.aws)(?::[0-9]+)?$`)
 )
 
-// isKey reports whether a value only signs requests although its entry does not say so: the variable has another name.
+// isKey reports whether a value only signs requests although its entry does not say so, because the variable has
+// another name than usual.
 func (s *Secret) isKey(value string) bool {
 	return secretKey.MatchString(value) && slices.ContainsFunc(s.Hosts, ofAWS.MatchString)
 }
@@ -98,8 +99,8 @@ func (r *request) signedBy() (*signature, error) {
 	return nil, nil
 }
 
-// presigned reports whether the query has parts of a signature. With one of the header, it would be a URL that anybody
-// may use for a week.
+// presigned reports whether the query has parts of a signature. With a signature in the header as well, the URL could
+// be used by anybody for a week.
 func (r *request) presigned() bool {
 	for name := range r.URL.Query() {
 		if slices.ContainsFunc([]string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature"}, func(s string) bool { return strings.EqualFold(s, name) }) {
@@ -144,7 +145,7 @@ func (r *request) resign(ctx context.Context, s *signature) error {
 	})
 	credential, _, _ := strings.Cut(r.Header.Get("Authorization"), ",")
 	signed := s.sign(r.Request, value)
-	r.addRepeated(pair{signed, s.was}) // with it, anybody may send the request for some minutes
+	r.addRepeated(pair{signed, s.was}) // with it, anybody could send the request for some minutes
 	r.Header.Set("Authorization", credential+", SignedHeaders="+strings.Join(s.names, ";")+", Signature="+signed)
 	return nil
 }

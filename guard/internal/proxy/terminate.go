@@ -117,8 +117,8 @@ func (c *begun) CloseWrite() error {
 	return nil
 }
 
-// A session is a connection of a program whose requests are read. It has connections to the host of its own: what a
-// host remembers of a connection concerns one program.
+// A session is a connection of a program whose requests are read. It has its own connections to the host, because
+// what a host remembers of a connection must concern one program only.
 type session struct {
 	net.Conn   // of the program
 	to         *Terminated
@@ -126,7 +126,7 @@ type session struct {
 	offered    bool // a certificate
 	done       chan struct{}
 	once       sync.Once
-	first      atomic.Pointer[net.Conn] // the connection to the host that is not used yet
+	first      atomic.Pointer[net.Conn] // the connection to the host that has not been used yet
 	forward    *httputil.ReverseProxy
 	mu         sync.Mutex
 	told       map[string]bool // names of secrets
@@ -178,7 +178,7 @@ func (t *Terminated) serve(in net.Conn, secure bool) {
 // shake does the TLS handshake with the program.
 func (s *session) shake(conn *tls.Conn) error {
 	err := conn.HandshakeContext(s.to.proxy.ctx)
-	if err != nil && s.offered && s.to.proxy.ctx.Err() == nil { // its alert may be lost with the connection
+	if err != nil && s.offered && s.to.proxy.ctx.Err() == nil { // the program's alert may be lost with the connection
 		s.to.proxy.note(s.to.ctx, &refusedError{host: s.to.address(), why: "the program ended the TLS handshake; it may accept another certificate than that of the sandbox only"})
 	}
 	return err
@@ -199,8 +199,8 @@ func (s *session) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	return a.certificateFor(s.to.host)
 }
 
-// transport returns what sends requests to the host, and verifies it by the roots of the system and the name that the
-// program asked for. HTTP/2 is offered to the host if the program speaks it.
+// transport returns a transport that sends requests to the host. It verifies the host by the roots of the system and
+// the name that the program asked for. It offers HTTP/2 to the host if the program speaks it.
 func (s *session) transport(h2 bool) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -216,7 +216,8 @@ func (s *session) transport(h2 bool) *http.Transport {
 	}
 }
 
-// dial returns the connection that was made for the program, and later ones to the same host, which is judged again.
+// dial returns the connection that was made for the program when it is called first, and then new connections to the
+// same host, which is judged again.
 func (s *session) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if first := s.first.Swap(nil); first != nil {
 		return *first, nil
@@ -286,7 +287,7 @@ func (l sessionListener) Addr() net.Addr { return l.conns.Addr() }
 // serveSession answers a request of a connection that is read.
 func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 	s := r.Context().Value(sessionKey{}).(*session)
-	if host, port := splitAuthority(r.Host, s.secure); (host != s.to.host || port != s.to.port) && r.Host != "" { // HTTP/1.0 needs none
+	if host, port := splitAuthority(r.Host, s.secure); (host != s.to.host || port != s.to.port) && r.Host != "" {
 		s.refuse(w, &refusedError{host: s.to.address(), why: "the connection was opened to it, and the request asks for " + quoteHost(r.Host)})
 		return
 	}
@@ -324,11 +325,11 @@ func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 	s.forward.ServeHTTP(&informing{w, &p.secrets}, r)
 }
 
-// carriesKey is the key of whether a request has a value that its answer may repeat, in its context.
+// carriesKey is the context key that says whether a request has a value that the answer may repeat.
 type carriesKey struct{}
 
-// prepare makes a request what its host gets. carries says that it has a value that its answer may repeat: AWS repeats
-// what signed requests say in plain errors only.
+// prepare changes a request into what its host gets. carries says that the request has a value that the answer may
+// repeat. AWS repeats parts of signed requests only in errors, as plain text.
 func (r *request) prepare() (carries bool, err error) {
 	signed, err := r.signedBy()
 	if err != nil {
@@ -368,7 +369,7 @@ func readable(header http.Header, whole bool) {
 	}
 }
 
-// informing takes values out of what a host says before its response.
+// informing takes values out of the informational responses (1xx) of a host.
 type informing struct {
 	http.ResponseWriter
 	secrets *secrets
@@ -384,7 +385,7 @@ func (w *informing) WriteHeader(code int) {
 // Unwrap is for [http.ResponseController].
 func (w *informing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// straying refuses a request to a host with a sentinel of a secret that does not go there.
+// straying refuses a request with the sentinel of a secret that may not go to the host.
 func straying(secret *Secret, host string, secure bool) *refusedError {
 	why := "the command tried to send " + secret.Name + " to it, which goes to " +
 		cmp.Or(strings.Join(secret.Hosts, ", "), "no host") + " only"
@@ -405,7 +406,7 @@ func misdirected(w http.ResponseWriter, refusal *refusedError) {
 	http.Error(w, "sandbox: "+refusal.Error(), http.StatusMisdirectedRequest)
 }
 
-// tell reports that a secret goes to the host, once a connection.
+// tell reports that a secret goes to the host, once for each connection.
 func (s *session) tell(secret *Secret) {
 	s.mu.Lock()
 	told := s.told[secret.Name]

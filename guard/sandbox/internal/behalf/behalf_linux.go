@@ -25,8 +25,8 @@ func Open(c *kernel.Call, path string) (int, error) {
 	return (*Root)(nil).Open(c, "cwd", path, false)
 }
 
-// A Root is the root directory of callers that cannot change it; nil is that which a
-// caller has then.
+// A Root is the root directory of callers that cannot change it. For a nil Root the root directory that the caller
+// has at that moment is used.
 type Root struct {
 	once sync.Once
 	file *os.File // closed when it is no longer used
@@ -49,9 +49,9 @@ func (r *Root) of(c *kernel.Call) (fd int, own bool, err error) {
 	return r.fd, false, r.err
 }
 
-// plain looks up an absolute path in one call, and reports whether the result is what
-// the caller would find. It is not if the path has a link of /proc in it: then the result is in /proc, or
-// the look-up fails although a link exists.
+// plain looks up an absolute path in one call, and reports whether the result is what the caller would find. It is
+// not if the path leads through a link of /proc: then the result lies in /proc, or the look-up fails although the
+// link exists.
 func plain(root int, path string) (node int, err error, ok bool) {
 	const flags = unix.O_PATH | unix.O_CLOEXEC
 	node, err = unix.Openat2(root, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS})
@@ -217,8 +217,8 @@ func (w *walk) step(name string, last bool) (link string, err error) {
 	return w.follow(fd, name)
 }
 
-// follow returns the text of the link fd, called name. Links of /proc other than those at
-// its top lead to what no text names, and are followed here.
+// follow returns the text of the link fd, called name. A link of /proc, except at its top, leads to an object that no
+// text names: follow goes there itself.
 func (w *walk) follow(fd int, name string) (string, error) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fs); err != nil {

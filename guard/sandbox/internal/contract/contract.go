@@ -14,11 +14,11 @@ type Canary struct {
 	Port  int    // a port of the host's loopback interface
 }
 
-// An Attempt is what came of it: true is bad.
+// An Attempt says which parts of a canary succeeded. Each success is a fault of the sandbox.
 type Attempt struct{ Read, Wrote, Connected bool }
 
 // Messages on the control socket of a terminal: the command has been suspended; it is to continue; it could not be
-// started. The reason follows the last.
+// started. The last is followed by the reason.
 const (
 	Suspended = 's'
 	Resumed   = 'c'

@@ -70,7 +70,7 @@ type Request struct {
 	Signal syscall.Signal
 	// Port is the one to Dial, or to Listen on.
 	Port int
-	// Objects are those to Deny, Hold or Show, and Pins the directories above them whose names must not change.
+	// Objects are the objects to Deny, Hold or Show. Pins are the directories above them whose names must not change.
 	Objects []place.Object
 	Pins    []string
 	// Canary is what to Try.
@@ -82,7 +82,7 @@ const (
 	// Ready says that it is set up, or failed. Descriptors, as far as there are such: the listener of the proxy, the TUN
 	// device, the listener of the system call filter, and a table of Unix sockets if the host makes connections.
 	Ready   Kind = 'r'
-	Spawned Kind = 's' // a command was started; descriptors: those by which the host can conclude it, or none
+	Spawned Kind = 's' // a command was started; descriptors: to tell that it has ended, or none
 	Exited  Kind = 'x' // a command has ended
 	Done    Kind = 'd' // a request was carried out; descriptor: what was asked for
 )

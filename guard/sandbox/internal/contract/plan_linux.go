@@ -12,8 +12,8 @@ import (
 // A Plan is a policy resolved against the file system: what to do with which object. The process inside carries it out
 // without resolving a name again.
 type Plan struct {
-	// Writable may be changed, and ReadOnly in it not. Denied and Masked are hidden, but for Shown and Writable in
-	// Masked. Programs are not started.
+	// Writable paths may be changed, but not the ReadOnly paths in them. Denied and Masked paths are hidden; Shown
+	// and Writable paths in Masked ones are not. Programs are not started.
 	Writable, ReadOnly, Denied, Masked, Shown, Programs []place.Object
 	// Private directories take the places of others, and Files of files. Caches are directories that commands write into
 	// a layer.
@@ -37,7 +37,7 @@ type Plan struct {
 	// where there are no overlays.
 	Overlay   int64
 	Temporary []string
-	// Named says that commands have a resolver. It does not pass: process 1 finds it out.
+	// Named says that commands have a resolver. It is not sent: process 1 finds out by itself.
 	Named bool
 }
 

@@ -92,7 +92,7 @@ var (
 	// changers change the mode of a file or directory, and makers make a node, which is no directory.
 	changers = append([]modeCall{{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2}}, oldChangers...)
 	makers   = append([]modeCall{{unix.SYS_MKNODAT, 2}}, oldMakers...)
-	// openers are nearly all that is called, and come first in the program.
+	// openers are nearly all of the calls that programs make of these, and come first in the filter.
 	openers = append([]modeCall{{unix.SYS_OPENAT, 3}}, oldOpeners...)
 )
 
@@ -209,7 +209,7 @@ func (f *filter) modes(listener, writes bool) {
 		f.onDevice(c)
 	}
 	f.on(unix.SYS_OPENAT2, retNoSys)
-	// It leaves a device of number 0, as overlay file systems use it.
+	// A device of number 0 may be made: overlay file systems use it.
 	f.onBits(unix.SYS_RENAMEAT2, offArg(4), unix.RENAME_WHITEOUT, retEPERM)
 }
 

@@ -41,9 +41,9 @@ func (v *View) over(targets []place.Object, pins []string, mount func(place.Obje
 	return errors.Join(errs...)
 }
 
-// gone reports whether err, of opening a name that was resolved before, says that nothing is there to be covered or
-// pinned. A directory that has become a link or a file is gone as well: the target of a link has a name of its own,
-// and a file that comes back is reported again.
+// gone reports whether err says that nothing is at a name that was resolved before, so that nothing is to be covered
+// or pinned. A directory that has become a link or a file counts as gone too: the target of a link has a name of its
+// own, and a file that comes back is reported again.
 func gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
@@ -60,8 +60,8 @@ func openTarget(t place.Object) (int, error) {
 	return at, nil
 }
 
-// sameObject is [sameObject], but for overlays, in which files have other numbers. A file that commands have put there
-// instead is of their own.
+// sameObject is [sameObject], except in overlays, where files have other numbers. A file that commands have put there
+// instead is their own.
 func (v *View) sameObject(fd int, t place.Object) error {
 	if v.plan.Overlay > 0 || place.WithinAny(t.Path, v.plan.Cached()) {
 		return nil

@@ -169,7 +169,7 @@ func (m *mask) open(name string, t place.Object) (int, error) {
 	return fd, nil
 }
 
-// hides reports whether what a command finds at path is the mask, or nothing.
+// hides reports whether a command finds the mask, or nothing, at path.
 func (m *mask) hides(path string) (bool, error) {
 	var st unix.Stat_t
 	err := unix.Lstat(path, &st)

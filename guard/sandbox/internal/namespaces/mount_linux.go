@@ -188,8 +188,8 @@ func (v *View) attachAll(copies []attachment) error {
 	return nil
 }
 
-// attach consumes a.fd. A place inside a masked directory does not exist any
-// more, and needs nothing.
+// attach consumes a.fd. If the target lies inside a masked directory it does not exist any more, and nothing is
+// mounted.
 func attach(a attachment) error {
 	defer unix.Close(a.fd)
 	at, err := place.OpenPath(a.Path)

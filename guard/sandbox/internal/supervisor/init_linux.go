@@ -67,15 +67,15 @@ type initProcess struct {
 	cached []string // see [contract.Event]
 }
 
-// gcAfter is when the garbage collector starts in an init process: a collection while the sandbox is set up takes 5
-// to 20 ms.
+// gcAfter is when the garbage collector is switched on in an init process: a collection during the setup of the
+// sandbox would take 5 to 20 ms.
 const gcAfter = time.Second
 
 // guard runs an init process, prepared by setUp. It returns only with an error; the
 // end of the host ends the process.
 func guard(setUp func(*initProcess) ([]int, error)) error {
-	// Mounts need a thread with capabilities, which all but the spawner are. The
-	// lock makes the runtime keep a clean thread to start others from.
+	// Mounts need a thread with capabilities. All threads have them except the spawner. The lock makes the runtime
+	// keep a clean thread from which it starts others.
 	runtime.LockOSThread()
 	ownprocess.TrimWhenIdle()
 	time.AfterFunc(gcAfter, func() { debug.SetGCPercent(100) })

@@ -222,10 +222,10 @@ func hasMarker(pid int, marker string) bool {
 	return false
 }
 
-// mayHaveMarker is hasMarker for a process whose namespace is kept from us: it
-// executes a program that its user may not read and that belongs to a user or group
-// outside of our user namespace. It is taken for one of its parent's command; if that
-// has ended, of any: no command ends with something left that may be its own.
+// mayHaveMarker is hasMarker for a process whose namespace cannot be read: it executes a program that its user may
+// not read, and belongs to a user or group outside of our user namespace. Such a process counts as one of its
+// parent's command. If the parent has ended, it counts as one of every command, so that no command ends while a
+// process is left that may be its own.
 func mayHaveMarker(pid int, marker string) bool {
 	_, parent, err := processStat(pid)
 	return err == nil && (parent <= 1 || hasMarker(parent, marker))

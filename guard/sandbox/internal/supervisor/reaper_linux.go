@@ -25,9 +25,8 @@ const (
 	cleanLooks = 2
 )
 
-// sweep kills all processes of a command, until nothing is found any more, and
-// returns how many there were. If new ones are found for so long, process 1 ends, and
-// with it everything in the sandbox, or at least what would answer that all have ended.
+// sweep kills all processes of a command until none is found any more, and returns how many there were. If new ones
+// are still found at the limit, process 1 ends, and with it everything in the sandbox.
 func sweep(limit time.Duration, members func(pid int) bool) (ended int, err error) {
 	s := &reaper{members: members, seen: make(map[int]bool), limit: limit, begun: time.Now()}
 	s.fresh = s.begun
@@ -49,8 +48,8 @@ func sweep(limit time.Duration, members func(pid int) bool) (ended int, err erro
 	return len(s.seen), nil
 }
 
-// sweepDescendants is sweep for all below this process, none of which ends with it. It inherits orphans: without a
-// child it has no descendant, and the processes of the whole machine need not be looked through.
+// sweepDescendants is sweep for all descendants of this process, which do not end with it. This process inherits
+// orphans: if it has no child it has no descendant, and need not look through the processes of the whole machine.
 func sweepDescendants() (ended int, err error) {
 	err = unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
 	if errors.Is(err, unix.ECHILD) {
@@ -80,8 +79,7 @@ func (s *reaper) count() error {
 	return err
 }
 
-// look goes once through all processes, and returns how many of the command's
-// it found and killed.
+// look goes once through all processes, and returns how many processes of the command it found and killed.
 func (s *reaper) look() (found int, err error) {
 	pids, err := processes()
 	if err != nil {
@@ -99,7 +97,7 @@ func (s *reaper) look() (found int, err error) {
 		}
 	}
 	if len(s.seen) == all {
-		s.fresh = begun // what is still there was killed: it only takes its time
+		s.fresh = begun // the rest was killed and needs time to end
 	}
 	return found, nil
 }
@@ -130,10 +128,9 @@ func processes() ([]int, error) {
 	}
 }
 
-// kill kills pid if it is one of the command's, with its process group, and
-// reports whether it is. A group is killed at one stroke, so that forking in it
-// is no escape, and belongs to one command: groups do not cross sessions, and
-// every command starts in a session of its own.
+// kill kills pid, with its process group, if it is a process of the command, and reports whether it is. A group is
+// killed at one stroke, so forking is no escape. A group belongs to one command, because groups do not cross sessions
+// and every command starts in a session of its own.
 func (s *reaper) kill(pid int) bool {
 	fd, err := unix.PidfdOpen(pid, 0) // so that the number cannot change hands
 	if err != nil {
