@@ -1,6 +1,6 @@
 // Package samples sets how much of a large table a test runs, and how many rounds of a random test.
 //
-// The numbers in the tests are those of -tags slow. Without the tag a third of them is run, and with -short a ninth.
+// The numbers in the tests are those of -tags slow. Without the tag a sixth of them is run, and with -short an eighteenth.
 // -samples=100 makes a night's run of them.
 package samples
 
@@ -26,16 +26,18 @@ func Rounds(n int) int { return max(1, int(float64(n)*size())) }
 func Step(n int) int { return max(1, int(math.Round(float64(n)/size()))) }
 
 // Of returns every Step(n)-th entry of a table.
-func Of[T any](table []T, n int) []T {
+func Of[T any](table []T, n int) []T { return every(table, Step(n)) }
+
+// Few returns a ninth of a table whose entries are slow; with -tags slow all of it.
+func Few[T any](table []T) []T { return every(table, max(1, int(1.6/size()))) }
+
+func every[T any](table []T, step int) []T {
 	var some []T
-	for i := 0; i < len(table); i += Step(n) {
+	for i := 0; i < len(table); i += step {
 		some = append(some, table[i])
 	}
 	return some
 }
-
-// Few returns a ninth of a table whose entries are slow; with -tags slow all of it.
-func Few[T any](table []T) []T { return Of(Of(table, 1), 1) }
 
 // Whole reports whether tables are to run whole and tests to take their time, as with -samples=100.
 func Whole() bool { return *multiple >= 10 }

@@ -19,6 +19,8 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 const testToken = "the-token"
@@ -227,7 +229,9 @@ func call(ctx context.Context, n *Near, body string, header ...string) (string, 
 
 // TestCutAtEveryByte breaks the first link after each number of bytes that a call takes, in both directions together: the
 // call runs once and is answered.
-func TestCutAtEveryByte(t *testing.T) {
+func TestCutAtEveryByte(t *testing.T) { synctest.Test(t, cutAtEveryByte) }
+
+func cutAtEveryByte(t *testing.T) {
 	counted := new(atomic.Int64)
 	s := newSite(t)
 	whole := newNear(t, func(context.Context) (io.ReadWriteCloser, error) {
@@ -261,13 +265,15 @@ func TestCutAtEveryByte(t *testing.T) {
 }
 
 // TestManyCuts breaks every link soon while calls of all sizes run at once.
-func TestManyCuts(t *testing.T) {
+func TestManyCuts(t *testing.T) { synctest.Test(t, manyCuts) }
+
+func manyCuts(t *testing.T) {
 	s := newSite(t)
 	n := newNear(t, s.cutting(func(number int) int64 { return int64(400 + 997*number%9000) }))
 	var calls sync.WaitGroup
 	for i := range 100 {
 		calls.Go(func() {
-			body := fmt.Sprint(i, strings.Repeat("x", i*i*5))
+			body := fmt.Sprint(i, strings.Repeat("x", i*i*samples.Rounds(5)))
 			answer, err := call(t.Context(), n, body)
 			if err != nil || answer != "done "+body || s.runs(body) != 1 {
 				t.Errorf("call %d: %d bytes, ran %d times, %v", i, len(answer), s.runs(body), err)
