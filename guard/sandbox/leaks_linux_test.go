@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/toolhost/toolhost/integration/samples"
 	"go.uber.org/goleak"
 )
 
@@ -26,11 +27,7 @@ func TestNoLeaks(t *testing.T) {
 		return r.output
 	}
 	before, inside, routines := count(), insideFiles(t, s), runtime.NumGoroutine()
-	commands := 500
-	if testing.Short() {
-		commands = 50
-	}
-	for i := range commands {
+	for i := range samples.Rounds(500) {
 		p, err := s.Spawn(Spec{Argv: []string{"/bin/sh", "-c", "sleep 100 & exit 3"}, Dir: f.ws})
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // hostServer is a program outside of the sandbox that listens on Unix sockets, and what
@@ -188,7 +190,7 @@ func TestHostSockets(t *testing.T) {
 				if place != f.ws || backend == backendLandlock {
 					return
 				}
-				r := runIn(t, s, f.ws, f.env, run("flicker.py", place+"/plain")...)
+				r := runIn(t, s, f.ws, f.env, run("flicker.py", place+"/plain", strconv.Itoa(samples.Rounds(400)))...)
 				if seen := h.reached(); strings.Contains(r.output, breach) || len(seen) != 0 {
 					t.Errorf("flickering: the server saw %q, the command says\n%s", seen, r.output)
 				}
