@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // maxLeaves bounds the protected files of a workspace that are looked at.
@@ -46,7 +48,7 @@ func scanOf(dir string, marks []string) scan {
 			}
 			class := ClassOf(filepath.ToSlash(rel))
 			if d.IsDir() {
-				if path != mark && (class == Free || d.Name() == ".git") {
+				if path != mark && (class == Free || pathname.Folded.Of(d.Name()) == ".git") {
 					return fs.SkipDir // protected names in it are marks of their own
 				}
 				s.dirs[name(rel)] = true
@@ -92,7 +94,7 @@ func (s *scan) again(dir string) bool {
 func Marks(dir string) (marks []string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		rel := strings.TrimPrefix(path, dir)
-		inGit := strings.Contains(strings.ToLower(rel), string(filepath.Separator)+".git"+string(filepath.Separator))
+		inGit := strings.Contains(pathname.Folded.Of(rel), string(filepath.Separator)+".git"+string(filepath.Separator))
 		switch {
 		case err != nil || rel == "":
 		case inGit && d.Name() == "objects":

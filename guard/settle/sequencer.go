@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
@@ -32,7 +33,7 @@ func sequencer(pattern, reason string) Name {
 
 // IsGitState reports whether a directory of git with this name has the state of an operation that goes on later.
 func IsGitState(element string) bool {
-	element = strings.ToLower(element)
+	element = pathname.Folded.Of(element)
 	return element == "rebase-merge" || element == "rebase-apply" || element == "sequencer"
 }
 
@@ -41,7 +42,7 @@ func isSequencer(rel name) bool { return sequencerAt(filepath.ToSlash(string(rel
 
 // sequencerAt returns the index of the row of a slashed path, or -1.
 func sequencerAt(rel string) int {
-	rel = "/" + strings.ToLower(rel)
+	rel = "/" + pathname.Folded.Of(rel)
 	for i := range sequencers {
 		if strings.HasSuffix(rel, "/"+sequencers[i].Pattern) {
 			return i

@@ -104,7 +104,7 @@ git checkout -qb topic; for i in 1 2 3; do echo $i > t$i; git add .; git commit 
 func TestSequencerPlaces(t *testing.T) {
 	const todo, pick = "exec touch planted", "pick 1234567 t1"
 	for _, dir := range []string{".git", ".git/worktrees/w", ".git/modules/m", "nested/.git", "nested/.git/worktrees/w",
-		"nested/.GIT"} {
+		"nested/.GIT", "nested/.g\u200cit"} {
 		for _, c := range []struct {
 			file, text string
 			stands     bool

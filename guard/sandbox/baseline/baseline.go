@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/settle"
 )
@@ -391,7 +392,7 @@ func (t *tree) makeHooks(repo string) (string, bool) {
 	return path, st.Mode.IsDir()
 }
 
-func isGitName(name string) bool { return strings.EqualFold(name, gitName) }
+func isGitName(name string) bool { return pathname.Folded.Of(name) == gitName }
 
 // Close ends the watch. No command may run any more.
 func (k *Keeper) Close() error {

@@ -206,6 +206,8 @@ func TestGuardLeads(t *testing.T) {
 		{"work tree of a submodule elsewhere", []string{".git/config"}, map[string]string{".git/modules/m/config": "[core]\n\tworktree = ../../../../m\n"}, 1,
 			map[string]string{".git/modules/m/config": "[core]\n"}},
 		{"the work tree itself", nil, map[string]string{"HEAD": "ref: refs/heads/x\n", "objects/x": "", "refs/x": "", "config": evil}, 1, map[string]string{"HEAD": "ref: refs/heads/x\n", "config": "[core]\n"}},
+		{"by names that some file systems fold", nil, map[string]string{".GIT/config": evil, "d/.g\u200cit/config": evil, "e/.git/config": evil}, 3,
+			map[string]string{".GIT/config": "[core]\n", "d/.g\u200cit/config": "[core]\n"}},
 		{"not quite", nil, map[string]string{"HEAD": "mine\n", "config": evil}, 0, map[string]string{"HEAD": "mine\n", "config": evil}},
 		{"one that was there", []string{"HEAD", "objects/x", "refs/x", "config"}, map[string]string{"HEAD": "ref: refs/heads/y\n", "config": evil}, 1,
 			map[string]string{"HEAD": "ref: refs/heads/y\n", "config": "[core]\n"}},

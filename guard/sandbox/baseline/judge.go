@@ -53,7 +53,7 @@ func (it item) note() file {
 // readText reads a file, or the target of a link that is a lead.
 func readText(path string, st stamp) ([]byte, error) {
 	switch {
-	case st.Mode&fs.ModeSymlink != 0 && strings.EqualFold(filepath.Base(path), gitName):
+	case st.Mode&fs.ModeSymlink != 0 && isGitName(filepath.Base(path)):
 		to, err := os.Readlink(path)
 		return []byte(to), err
 	case !st.Mode.IsRegular() || st.Size > maxText:
@@ -252,7 +252,7 @@ func (it item) cut(text, before []byte) (kept []byte, gone []removed, err error)
 // does. A repository that is called .git needs no such setting.
 func (it item) holdsTree(name string) bool {
 	dir := filepath.Dir(it.path)
-	if filepath.IsAbs(name) || dir == it.tree.dir || strings.EqualFold(filepath.Base(dir), gitName) {
+	if filepath.IsAbs(name) || dir == it.tree.dir || isGitName(filepath.Base(dir)) {
 		return false
 	}
 	rel, err := filepath.Rel(it.tree.dir, filepath.Join(dir, name))

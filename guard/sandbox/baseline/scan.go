@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/toolhost/toolhost/guard/changes"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/settle"
 )
 
@@ -183,7 +183,7 @@ func (n *node) list() (gone []*node) {
 	has := map[string]bool{}
 	n.kids, n.marks, n.lead = nil, nil, false
 	for _, e := range entries {
-		name := strings.ToLower(e.Name())
+		name := pathname.Folded.Of(e.Name())
 		switch name {
 		case "head", "objects", "refs", commonName, configName, configName + ".worktree", hooksName:
 			has[name] = true
@@ -199,7 +199,7 @@ func (n *node) list() (gone []*node) {
 		if !e.IsDir() {
 			continue
 		}
-		at, ok := n.kidPlace(strings.ToLower(e.Name()))
+		at, ok := n.kidPlace(pathname.Folded.Of(e.Name()))
 		if !ok {
 			continue
 		}
@@ -251,7 +251,7 @@ func canLook(dir string) bool {
 	return true
 }
 
-// isRepo reports whether git may take a directory with these entries, in lower case, for a repository.
+// isRepo reports whether git may take a directory with these entries, folded, for a repository.
 func (n *node) isRepo(has map[string]bool) bool {
 	switch n.place {
 	case dotGit, worktree:
@@ -265,7 +265,7 @@ func (n *node) isRepo(has map[string]bool) bool {
 	}
 }
 
-// kidPlace returns the place of a directory of this name, in lower case, in n, and whether it is examined.
+// kidPlace returns the place of a directory of this name, folded, in n, and whether it is examined.
 // Directories that git names after commits and branches are not: there may be very many.
 func (n *node) kidPlace(name string) (place, bool) {
 	switch n.place {

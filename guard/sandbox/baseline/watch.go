@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard/changes"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // lookAgain is how often directories are examined while commands run, watched or not.
@@ -94,7 +95,7 @@ func (w *watcher) take(owner any, e changes.Event) {
 	}
 	w.count++
 	n.dirty = n.dirty || e.Kind != changes.Content || n.place == hooksDir
-	w.heard = w.heard || e.Kind != changes.Content && e.Dir || interesting(strings.ToLower(e.Entry), n.repo)
+	w.heard = w.heard || e.Kind != changes.Content && e.Dir || interesting(pathname.Folded.Of(e.Entry), n.repo)
 }
 
 // interesting reports whether a file of this name may make git run programs, or the host obey it.
