@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ type planBuild struct {
 	name  string
 	needs string // a program
 	files map[string]string
-	// commands run one after another in one conversation.
+	// commands run one after another in one conversation. $CACHE is what the go command has built before, which they may write.
 	commands []string
 }
 
@@ -87,13 +88,22 @@ func (b planBuild) compare(t *testing.T) {
 			host.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 		}
 	}
-	commands := append(append([]string{}, b.commands...), sumFiles)
+	cache := "[]"
+	if b.needs == "go" {
+		out, err := exec.Command("go", "env", "GOCACHE").Output()
+		host.Must(t, err)
+		cache = `["` + strings.TrimSpace(string(out)) + `"]`
+	}
+	var commands []string
+	for _, command := range append(slices.Clone(b.commands), sumFiles) {
+		commands = append(commands, strings.ReplaceAll(command, "$CACHE", strings.Trim(cache, `[]"`)))
+	}
 	lay(w.ws)
 	plain := w.plainly(t, commands)
 	lay(w.ws) // under the same name, which programs print
 	before := everything(t, w.ws)
 	planned := filepath.Join(w.root, "patient.json") // a busy machine compiles for longer than a call waits
-	host.MustWrite(t, planned, `{"permissions":{"defaultMode":"plan"},"bash":{"defaultTimeout":"9m","foregroundWindow":"9m"}}`)
+	host.MustWrite(t, planned, `{"permissions":{"defaultMode":"plan"},"sandbox":{"filesystem":{"allowWrite":`+cache+`}},"bash":{"defaultTimeout":"9m","foregroundWindow":"9m"}}`)
 	h := w.host(t, host.StdioModern, "--root", w.ws, "--settings", planned)
 	for i, command := range commands {
 		said := h.call(t, "Bash", fmt.Sprintf(`{"command":%s}`, quoted(t, command)), b.name)
