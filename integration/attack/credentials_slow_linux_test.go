@@ -16,10 +16,13 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
-// secretCalls is how often each tool is called.
+// secretCalls is how often each tool is called, and startingCalls how often those that start programs or connect.
 const secretCalls = 200
+
+var startingCalls = map[string]int{"Bash": 40, "WebFetch": 40, "mcp__masked__login": 40, "Agent": 4}
 
 // found is what searchMemory says of a text that is there.
 var found = regexp.MustCompile(`found [1-9]\d* times`)
@@ -53,9 +56,10 @@ for top in ("/tmp", "/dev/shm", "/run", os.environ["HOME"], os.getcwd()):
 print("found", found, "times")
 END`
 
-// TestAttackCredentialsEverywhere: after 200 calls of every tool the token is in no result, memory, file of the sandbox, core file, record,
+// TestAttackCredentialsEverywhere: after many calls of every tool the token is in no result, memory, file of the sandbox, core file, record,
 // history or log.
 func TestAttackCredentialsEverywhere(t *testing.T) {
+	t.Parallel()
 	g := newCredentialGround(t)
 	program := filepath.Join(g.Home, "server.py")
 	host.MustWrite(t, program, maskedServer)
@@ -87,7 +91,7 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 	tasks := []string{"none"}
 	inputs := []secretCall{
 		{"Bash", func(i int) host.Args {
-			if i%50 == 0 {
+			if i%20 == 0 {
 				return host.Args{"command": login + strings.ReplaceAll(searchMemory, `"$1"`, reversed(realToken)) +
 					"\nulimit -Hc >>limit"}
 			}
@@ -137,8 +141,8 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 	all := 0
 	for _, c := range inputs {
 		worked, calls := 0, secretCalls
-		if c.tool == "Agent" {
-			calls = secretCalls / 10 // each starts programs in a sandbox of its own
+		if n, ok := startingCalls[c.tool]; ok {
+			calls = samples.Rounds(n)
 		}
 		all += calls
 		for i := range calls {
