@@ -10,21 +10,25 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestAttackEnvironment looks for the secrets of the host's environment in commands of callers over HTTP.
 func TestAttackEnvironment(t *testing.T) {
 	t.Parallel()
-	for _, sandbox := range []string{"true", "false"} {
+	for i, sandbox := range []string{"true", "false"} {
 		if sandbox == "true" && !host.Contained(t) {
 			continue
 		}
-		for _, era := range []client.Era{client.Modern, client.Legacy} {
+		for j, era := range []client.Era{client.Modern, client.Legacy} {
 			t.Run(string(era)+" sandbox "+sandbox, func(t *testing.T) {
 				s := openShopWith(t, era, append(secretVariables, serviceVariables...), "--trust-workspace",
 					"--settings", environmentSettings(t, sandbox))
-				for _, c := range []*client.Conn{s.h.Conn, s.enter("alice", "read,write,exec")} {
-					for _, command := range environmentAttacks {
+				for k, c := range []*client.Conn{s.h.Conn, s.enter("alice", "read,write,exec")} {
+					for n, command := range environmentAttacks {
+						if (i+j+k+n)%2 != 0 && !samples.Whole() {
+							continue // half of the table holds each command with each caller, era and kind of sandbox
+						}
 						if sandbox == "false" && strings.Contains(command, "/proc/") {
 							continue // nothing keeps such a command from the processes of the user
 						}
