@@ -95,7 +95,7 @@ func (p planCallers) attack(name string, plans, works *client.Conn, plan, work o
 	says(plans, plan, `mkdir made; echo CANARY-PLAN > made/x; echo CANARY-PLAN > shared; echo '{"mcpServers":{}}' > .mcp.json; rm written
 		echo CANARY-PLAN > ~/.cache/pip/x; mkdir -p .git/hooks && echo CANARY-PLAN > .git/hooks/pre-commit; cat shared made/x`, "CANARY-PLAN")
 	says(works, work, "cat shared made/x ~/.cache/pip/x; cat .git/hooks/pre-commit; ls -A; grep -rs CANARY.PLAN . ; true", "one", "written")
-	if got := p.bash(works, "cat shared made/* .mcp.json ~/.cache/pip/x .git/hooks/* 2>&1; find / -xdev -newer shared -name 'x' 2>/dev/null", work); strings.Contains(got, "CANARY-PLAN") {
+	if got := p.bash(works, "cat shared made/* .mcp.json ~/.cache/pip/x .git/hooks/* 2>&1; find ~ .. /tmp /var/tmp /run /dev/shm -xdev -newer shared -name x -exec cat {} + 2>/dev/null", work); strings.Contains(got, "CANARY-PLAN") {
 		t.Errorf("%s: the other sees the plan: %s", name, got)
 	}
 	onDisk("shared", "one\n")
