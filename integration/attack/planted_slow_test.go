@@ -23,11 +23,11 @@ var plants = map[string]func(path string) error{
 	"a link to passwords":  func(path string) error { return os.Symlink("/etc/shadow", path) },
 	"a link to the memory": func(path string) error { return os.Symlink("/proc/kcore", path) },
 	"a link to messages":   func(path string) error { return os.Symlink("/proc/kmsg", path) }, // a regular file, of which reads wait
-	"2 GiB of nothing": func(path string) error {
+	"more nothing than memory": func(path string) error {
 		if err := os.WriteFile(path, nil, 0o644); err != nil {
 			return err
 		}
-		return os.Truncate(path, 2<<30)
+		return os.Truncate(path, mostMemory+1)
 	},
 	"deep JSON":  func(path string) error { return os.WriteFile(path, []byte(strings.Repeat(`{"a":`, 200_000)), 0o644) },
 	"many lines": func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("x y: z\n", 140_000)), 0o644) },
