@@ -18,18 +18,18 @@ import (
 
 const awayRules = `{"permissions":{"defaultMode":"default","ask":["Bash(git push:*)","Bash(bash:*)","Bash(sed:*)"]}}`
 
-// looks checks a page in the windows of a desk and of a phone: nothing is wider, and axe finds nothing in light and dark.
+// looks checks a page in the windows of a desk, in light, and of a phone, in dark: nothing is wider, and axe finds nothing.
 func (b browser) looks(name string) {
 	b.Helper()
 	for _, w := range []struct {
-		name          string
+		name, scheme  string
 		width, height int64
-	}{{"desk", 1280, 900}, {"phone", 390, 844}} {
+	}{{"desk", "light", 1280, 900}, {"phone", "dark", 390, 844}} {
 		b.size(w.width, w.height)
 		if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > w.width {
 			b.Errorf("%s is %d pixels wide at %d", name, wide, w.width)
 		}
-		b.accessibleIfAsked(name + " on a " + w.name)
+		b.accessibleIfAsked(name+" on a "+w.name, w.scheme)
 		for _, scheme := range []string{"light", "dark"} {
 			b.keep(name+"-"+w.name+"-"+scheme, w.width, w.height, scheme)
 		}

@@ -198,21 +198,21 @@ func (b browser) picture(width, height int64, scheme string) []byte {
 const axeScript = "TOOLHOST_AXE"
 
 // accessibleIfAsked is accessible where the environment names axe-core.
-func (b browser) accessibleIfAsked(page string) {
+func (b browser) accessibleIfAsked(page string, schemes ...string) {
 	b.Helper()
 	if os.Getenv(axeScript) != "" {
-		b.accessible(page)
+		b.accessible(page, schemes...)
 	}
 }
 
-// accessible reports what axe-core finds wrong on the page in light and dark.
-func (b browser) accessible(page string) {
+// accessible reports what axe-core finds wrong on the page in some schemes.
+func (b browser) accessible(page string, schemes ...string) {
 	b.Helper()
 	source, err := os.ReadFile(os.Getenv(axeScript))
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, scheme := range []string{"light", "dark"} {
+	for _, scheme := range schemes {
 		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
 			Value: scheme}}}
 		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {

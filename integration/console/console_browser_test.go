@@ -228,10 +228,10 @@ func rewinds(b browser, c *consoleHost) {
 		b.Errorf("the preview is %d pixels wide on a phone", wide)
 	}
 	b.size(1000, 900)
-	b.accessibleIfAsked("the preview of a rewind")
+	b.accessibleIfAsked("the preview of a rewind", "light", "dark")
 	b.press("form.undo button.main")
 	b.shows("#say", "Rewound: 1 file restored")
-	b.accessibleIfAsked("a rewind")
+	b.accessibleIfAsked("a rewind", "light", "dark")
 	path := filepath.Join(c.Dir, "rewound.txt")
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		b.Errorf("the file that a command made is still there: %v", err)
@@ -310,11 +310,11 @@ func isAccessible(b browser, c *consoleHost) {
 	result := c.begin(b.T, "Bash", `{"command":"git push origin a11y"}`)
 	b.shows(".question", "a11y")
 	b.press(".call summary")
-	b.accessible("/")
+	b.accessible("/", "light", "dark")
 	for _, link := range []string{".session a", ".call .more a", ".task a"} {
 		path := eval[string](b, `document.querySelector(%s).getAttribute("href")`, link)
 		b.open(c.At(path))
-		b.accessible(path)
+		b.accessible(path, "light", "dark")
 		b.open(c.At("/"))
 	}
 	b.answer(".deny button")
@@ -323,7 +323,7 @@ func isAccessible(b browser, c *consoleHost) {
 	change := eval[string](b, `document.querySelector(".change a").getAttribute("href")`)
 	for _, path := range []string{"/history", change, change + "/file", "/servers", "/rules", "/audit", "/nothing"} {
 		b.open(c.At(path))
-		b.accessible(path)
+		b.accessible(path, "light", "dark")
 	}
 }
 
