@@ -2,17 +2,18 @@ package release
 
 import (
 	"go/ast"
-	"go/build"
 	"go/doc/comment"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
@@ -119,12 +120,19 @@ func declareSpec(names map[string]bool, spec ast.Spec) {
 	}
 }
 
+// goRoot is where the standard library lies. A test that is built with -trimpath does not know.
+var goRoot = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	return strings.TrimSpace(string(out)), err
+})
+
 // standard adds the declarations of a package of the standard library, and reports whether there is such a package.
 func (d *docTree) standard(at string) bool {
 	if d.packages[at] != nil {
 		return true
 	}
-	files, _ := filepath.Glob(filepath.Join(build.Default.GOROOT, "src", filepath.FromSlash(at), "*.go"))
+	root, _ := goRoot() // without it, nothing is found
+	files, _ := filepath.Glob(filepath.Join(root, "src", filepath.FromSlash(at), "*.go"))
 	for _, name := range files {
 		if file, err := parser.ParseFile(d.fset, name, nil, parser.SkipObjectResolution); err == nil {
 			d.declare(at, file)
