@@ -18,8 +18,7 @@ import (
 	"github.com/toolhost/toolhost/integration/samples"
 )
 
-// worker has the cache of PDFium, compiled, that all tests share. With the race detector it also has a program without it: PDFium
-// is 30 times as slow with it.
+// worker is, with the race detector, a program without it: PDFium is 30 times as slow with it.
 var worker struct {
 	once sync.Once
 	dir  string
@@ -33,13 +32,22 @@ func removeWorker() {
 	}
 }
 
+// testOptions are options of which PDFium is compiled once in the user's cache directory, for all runs of the tests.
 func testOptions(tb testing.TB) PDFOptions {
 	tb.Helper()
 	if testing.Short() {
 		tb.Skip("slow: compiles PDFium")
 	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		tb.Skip(err)
+	}
+	o := PDFOptions{CacheDir: filepath.Join(cache, "toolhost-test", "pdfium")}
+	if !raceDetector {
+		return o
+	}
 	worker.once.Do(func() {
-		if worker.dir, worker.err = os.MkdirTemp("", "document"); worker.err != nil || !raceDetector {
+		if worker.dir, worker.err = os.MkdirTemp("", "document"); worker.err != nil {
 			return
 		}
 		out, err := exec.Command("go", "build", "-o", filepath.Join(worker.dir, "pdfworker.exe"),
@@ -51,10 +59,7 @@ func testOptions(tb testing.TB) PDFOptions {
 	if worker.err != nil {
 		tb.Fatal(worker.err)
 	}
-	o := PDFOptions{CacheDir: filepath.Join(worker.dir, "cache")}
-	if raceDetector {
-		o.program = filepath.Join(worker.dir, "pdfworker.exe")
-	}
+	o.program = filepath.Join(worker.dir, "pdfworker.exe")
 	return o
 }
 
