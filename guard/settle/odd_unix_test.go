@@ -4,13 +4,17 @@ package settle
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // describe is a script that prints what stands at protected names, without reading what does not end.
@@ -19,7 +23,7 @@ const describe = `find . -name .git -prune -o \( -not -type d \) -print | LC_ALL
 // TestOdd has commands put odd things at protected names, and in the place of odd things. Outside stands what stood
 // there before, the next command sees what the first one left, and once it is kept it stands outside too.
 func TestOdd(t *testing.T) {
-	for name, c := range map[string]struct{ before, command string }{
+	all := map[string]struct{ before, command string }{
 		"a pipe":                          {"", "mkfifo .envrc"},
 		"a pipe in the place of a file":   {"echo x > .envrc", "rm .envrc; mkfifo .envrc"},
 		"a pipe of a person":              {"mkdir .vscode; mkfifo .vscode/pipe", "echo x > .vscode/tasks.json"},
@@ -48,7 +52,9 @@ func TestOdd(t *testing.T) {
 		"deep":                            {"", "d=.idea; for i in $(seq 60); do d=$d/directory; done; mkdir -p $d; echo x > $d/x"},
 		"an empty file":                   {"", ": > .envrc"},
 		"an empty file instead of a file": {"echo x > .envrc", ": > .envrc"},
-	} {
+	}
+	for _, name := range samples.Of(slices.Sorted(maps.Keys(all)), 1) {
+		c := all[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newGround(t)
@@ -190,7 +196,7 @@ func TestTwoRoots(t *testing.T) {
 func TestGitKinds(t *testing.T) {
 	const files = "mkdir -p .vscode; echo 1 | tee .mcp.json > .vscode/tasks.json; git add -A; "
 	const upstream = "git init -q -b main up; (cd up; " + files + "git commit -qm 1; echo 2 | tee .mcp.json > .vscode/tasks.json; git commit -qam 2; git checkout -qb old HEAD~; git checkout -q main); "
-	for name, c := range map[string]struct{ begin, command string }{
+	all := map[string]struct{ begin, command string }{
 		"without commits": {"git init -q -b main .", files + "git status --porcelain; git rm -q --cached .mcp.json; git add .mcp.json; git commit -qm 1"},
 		"a submodule": {upstream + "git init -q -b main .; git -c protocol.file.allow=always submodule --quiet add ./up sub; git commit -qm s",
 			"cd sub; git checkout -q origin/old; cd ..; git commit -qam old; git submodule --quiet update; git submodule status | cut -c1-9"},
@@ -203,7 +209,9 @@ func TestGitKinds(t *testing.T) {
 			"echo d > .mcp.json; git add -A; git rebase --continue > /dev/null; git status --porcelain; git log --oneline | wc -l"},
 		"in a merge": {"git init -q -b main .; " + files + "git commit -qm 1; git checkout -qb b; echo b > .mcp.json; git commit -qam b; git checkout -q main; echo c > .mcp.json; git commit -qam c; git merge b > /dev/null; true",
 			"git merge --abort; git merge -q -X theirs b > /dev/null; git status --porcelain"},
-	} {
+	}
+	for _, name := range samples.Of(slices.Sorted(maps.Keys(all)), 1) {
+		c := all[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			plain, err := filepath.EvalSymlinks(t.TempDir())
