@@ -58,7 +58,7 @@ func TestExecMasked(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	for _, way := range []struct{ name, script string }{
+	for i, way := range []struct{ name, script string }{
 		{"bash", `touch made`}, {"dash", `dash -c 'touch made; :'`}, {"path", program + ` made`}, {"env", `env touch made`}, {"xargs", `echo made | xargs touch`},
 		{"find", `find /etc/passwd -exec touch made \;`}, {"python", `python3 -c 'import os; os.system("touch made")'`},
 		{"posix_spawnp", `python3 -c 'import os; os.posix_spawnp("touch", ["x", "made"], os.environ)'`},
@@ -67,6 +67,9 @@ func TestExecMasked(t *testing.T) {
 		{"script", `echo "#!` + program + `" > i; chmod +x i; ./i; rm i`}, {"copy", `cp ` + program + ` c || cat ` + program + ` > c && chmod +x c && ./c made; rm -f c`},
 	} {
 		for _, deceived := range []bool{false, true} {
+			if samples.Step(1) > 1 && deceived != (i%2 == 0) {
+				continue
+			}
 			named := false
 			var mu sync.Mutex
 			got := runGated(t, s, f, func(_ context.Context, e *execgate.Exec) execgate.Verdict {
