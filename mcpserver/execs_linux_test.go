@@ -230,10 +230,13 @@ func TestExecScriptIsBound(t *testing.T) {
 		"r.py":                  "import subprocess\nsubprocess.run(['bash', 'd.sh'])\n",
 		"d.sh":                  "echo done > done\n",
 	}
+	o := &owner{answer: Answer{Decision: AllowOnce}}
+	h, root := openHost(t, files, func(c *Config) { c.TrustWorkspace, c.Asker = true, o })
 	for _, later := range []string{files["d.sh"], "echo evil > done\n"} {
 		for _, way := range []string{"client", "task", "console"} {
-			o := &owner{answer: Answer{Decision: AllowOnce}}
-			h, root := openHost(t, files, func(c *Config) { c.TrustWorkspace, c.Asker = true, o })
+			os.Remove(filepath.Join(root, "done"))
+			writeFile(t, filepath.Join(root, "d.sh"), files["d.sh"])
+			o.asked = nil
 			o.meet = func() { writeFile(t, filepath.Join(root, "d.sh"), later) }
 			req := Request{Tool: "Bash", Args: []byte(`{"command":"` + python + `"}`), CanAsk: true,
 				Repeats: way == "task"}

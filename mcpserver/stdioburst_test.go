@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestTogetherNobodyWaitsForACall(t *testing.T) {
 	c := startPipe(t, nil)
 	const calls = 3 // the first runs, the others wait at the gate
-	for round := range 20 {
+	for round := range samples.Rounds(20) {
 		var together []string
 		for i := range calls {
 			together = append(together, toolCall(round*calls+i, "Bash", fmt.Sprintf(`{"command":"until [ -e go%d ]; do sleep 0.01; done"}`, round)))
@@ -43,13 +44,13 @@ func TestTogetherNobodyWaitsForACall(t *testing.T) {
 
 // TestTogetherAllAreAnswered: each of many is answered once, with what it asked for.
 func TestTogetherAllAreAnswered(t *testing.T) {
-	const files, rounds = 40, 20
+	const files = 40
 	texts := map[string]string{}
 	for i := range files {
 		texts[fmt.Sprintf("f%d.txt", i)] = fmt.Sprintf("this is %d.\n", i)
 	}
 	c := startPipe(t, texts)
-	for round := range rounds {
+	for round := range samples.Rounds(20) {
 		var together []string
 		for i := range files {
 			together = append(together, toolCall(round*files+i, "Read", fmt.Sprintf(`{"file_path":"f%d.txt"}`, i)))
@@ -87,7 +88,7 @@ func (s *turnstile) CallReached(_ context.Context, c audit.Call, at audit.Stage)
 // TestTogetherSettingsAreLookedAtAnew: a call sees the settings as the one before it left them, though all came in before anybody
 // looked.
 func TestTogetherSettingsAreLookedAtAnew(t *testing.T) {
-	for range 5 {
+	for range samples.Rounds(5) {
 		var turn turnstile
 		c := startPipe(t, map[string]string{".claude/settings.json": `{}`, "secret.txt": "the secret\n"}, func(cfg *Config) {
 			turn.settings = filepath.Join(cfg.Roots[0], ".claude", "settings.json")
