@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,6 +71,16 @@ func FarProcesses(t *testing.T, state string, hosts bool) (pids []int) {
 		parent, _ := ParentOf(pid)
 		return slices.Contains(pids, parent)
 	})
+}
+
+// FarProgram puts the program where toolhost remote finds it in a state directory, so that it is not sent.
+func FarProgram(t *testing.T, state string) {
+	t.Helper()
+	raw, err := os.ReadFile(Binary)
+	Must(t, err)
+	dir := filepath.Join(state, "program", fmt.Sprintf("dev-%x", sha256.Sum256(raw))[:len("dev-")+12])
+	Must(t, os.MkdirAll(dir, 0o700))
+	Must(t, os.Link(Binary, filepath.Join(dir, "toolhost")))
 }
 
 // FarEnded waits for the end of the hosts for relays.

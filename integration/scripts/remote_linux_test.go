@@ -23,17 +23,10 @@ type farGround struct {
 	target string
 }
 
-// newFarGround makes one. The first test of these has the program sent, and the others find it there.
+// newFarGround makes one. The program is at the far side already.
 func newFarGround(t *testing.T) farGround {
 	g := farGround{host.NewGround(t), "cmd:env"}
-	kept := filepath.Join(filepath.Dir(host.Binary), "program")
-	if sent, err := os.ReadDir(kept); err == nil {
-		dir := filepath.Join(g.State, "program", sent[0].Name())
-		host.Must(t, os.MkdirAll(dir, 0o700))
-		host.Must(t, os.Link(filepath.Join(kept, sent[0].Name(), "toolhost"), filepath.Join(dir, "toolhost")))
-	} else {
-		t.Cleanup(func() { _ = os.Rename(filepath.Join(g.State, "program"), kept) })
-	}
+	host.FarProgram(t, g.State)
 	host.MustWrite(t, filepath.Join(g.Home, "config", "toolhost", "toolhost.json"), `{"remote": {"linger": "100ms"}}`)
 	t.Cleanup(g.ended)
 	return g
@@ -73,9 +66,10 @@ func (g farGround) kill(hosts bool) {
 }
 
 // TestRemote: over both transports, and with -tags slow in both eras, a client sees what it would see of a host on its
-// own machine. The link is cut while a command runs. The far host ends when it is idle.
+// own machine. The program is sent first. The link is cut while a command runs. The far host ends when it is idle.
 func TestRemote(t *testing.T) {
 	g := newFarGround(t)
+	host.Must(t, os.RemoveAll(filepath.Join(g.State, "program")))
 	g.Put("a.txt", "content\n")
 	for _, setting := range scriptSettings {
 		t.Run(setting.String(), func(t *testing.T) {
@@ -259,7 +253,6 @@ func TestRemoteRefused(t *testing.T) {
 	g.Put("a.txt", "content\n")
 	empty, long := filepath.Join(g.Home, "noexec"), filepath.Join(g.Home, strings.Repeat("long", 25))
 	host.Must(t, os.Mkdir(long, 0o700))
-	// The first row has the program sent, or finds it.
 	host.Must(t, os.Symlink(filepath.Join(g.State, "program"), filepath.Join(long, "program")))
 	for _, c := range []struct {
 		target string
