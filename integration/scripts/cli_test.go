@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -19,7 +20,7 @@ func TestExitCodes(t *testing.T) {
 	host.WriteIn(t, home, "work/a.txt", "a\n")
 	broken := filepath.Join(home, "broken.json")
 	host.WriteIn(t, home, "broken.json", "{")
-	for _, tt := range []struct {
+	for _, tt := range samples.Of([]struct {
 		args []string
 		want int
 	}{
@@ -72,7 +73,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"http", "--listen", "127.0.0.1:0", "--oauth-issuer", "login"}, 2},
 		{[]string{"http", "--listen", "127.0.0.1:0", "--oauth-audience", "x"}, 2},
 		{[]string{"http", "--listen", "192.0.2.1:0", "--insecure-plain-http"}, 1}, // an address of another machine
-	} {
+	}, 1) {
 		if out, code := host.RunCommand(t, home, tt.args...); code != tt.want {
 			t.Errorf("toolhost %s: exit code %d, want %d\n%s", strings.Join(tt.args, " "), code, tt.want, out)
 		}
@@ -183,11 +184,9 @@ func TestManualPages(t *testing.T) {
 	if _, err := exec.LookPath("groff"); err != nil {
 		t.Skip("groff, which reads manual pages, is not here")
 	}
-	for _, page := range pages {
-		if out, err := exec.Command("groff", "-man", "-Tascii", "-ww", "-z", page).CombinedOutput(); err != nil ||
-			len(out) > 0 {
-			t.Errorf("%s: %v\n%s", filepath.Base(page), err, out)
-		}
+	out, err := exec.Command("groff", append([]string{"-man", "-Tascii", "-ww", "-z"}, pages...)...).CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

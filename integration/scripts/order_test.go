@@ -19,7 +19,7 @@ func TestOrder(t *testing.T) {
 	appends := samples.Rounds(80)
 	g := host.NewGround(t)
 	var clients sync.WaitGroup
-	for _, era := range []client.Era{client.Modern, client.Legacy} {
+	for _, era := range samples.Of([]client.Era{client.Modern, client.Legacy}, 1) {
 		s := g.Start(host.Setting{Transport: "stdio", Era: era})
 		for i := range 2 {
 			clients.Go(func() {
@@ -51,13 +51,13 @@ func TestOrder(t *testing.T) {
 	clients.Wait()
 }
 
-// TestPing asks whether the host is there while 200 calls wait for one.
+// TestPing asks whether the host is there while many calls wait for one.
 func TestPing(t *testing.T) {
 	testenv.NeedsNamespaces(t)
 	g := host.NewGround(t)
 	s := g.Start(host.StdioLegacy)
 	var all []*client.Pending
-	for n := range 200 {
+	for n := range samples.Rounds(200) {
 		command := fmt.Sprintf("echo %d", n)
 		if n == 0 {
 			command = "until [ -e go ]; do sleep 0.01; done; echo 0"
