@@ -16,7 +16,7 @@ import (
 func TestFirstCommand(t *testing.T) {
 	t.Parallel()
 	g := newGround(t)
-	for i := range samples.Rounds(samples.Rounds(5000)) {
+	for i := range samples.Rounds(samples.Rounds(samples.Rounds(5000))) {
 		g.Put(fmt.Sprintf("d%d/f%d", i/50, i), strings.Repeat(fmt.Sprintln("line of", i), 40))
 	}
 	g.Put("large", strings.Repeat("a large file\n", 10<<20/13))

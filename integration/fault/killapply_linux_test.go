@@ -30,7 +30,7 @@ func TestFaultApplyKilled(t *testing.T) {
 		`; git init -q; git config user.email a@b; git config user.name a; git add .; git commit -qm 1`).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for round := range samples.Rounds(6) {
+	for round := range samples.Rounds(samples.Rounds(6)) {
 		before := g.shape()
 		g.killAfter(before, "try", "--apply", "--", "sh", "-c",
 			"for f in d*/f*; do echo new > $f; done; mkdir n; for i in $(seq 50); do echo new > n/$i; done; rm d1/f1")

@@ -21,7 +21,7 @@ done`
 // rewind leads back to what stood there.
 func TestFaultCommandKilled(t *testing.T) {
 	g := newGround(t)
-	for round := range samples.Rounds(12) {
+	for round := range samples.Rounds(samples.Rounds(12)) {
 		before, known := g.fresh(), g.last()
 		s := g.start(host.StdioModern)
 		s.covered()

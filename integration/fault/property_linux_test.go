@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-
 	"strings"
 	"syscall"
 	"testing"

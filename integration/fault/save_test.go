@@ -40,7 +40,7 @@ var savers = []saver{
 // TestFaultSaved saves files by a rename, as editors, sed -i and git do, at any moment of a change. The version that was saved is in the
 // file afterwards. A call that was overtaken says what changed.
 func TestFaultSaved(t *testing.T) {
-	rounds := samples.Rounds(150)
+	rounds := samples.Rounds(samples.Rounds(150))
 	g := newGround(t)
 	s := g.start(host.StdioModern)
 	for _, v := range savers {

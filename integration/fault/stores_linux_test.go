@@ -84,7 +84,7 @@ func TestStateDamaged(t *testing.T) {
 			files = append(files, path)
 		}
 	})
-	for _, path := range files {
+	for n, path := range files {
 		whole, err := os.ReadFile(path)
 		if err != nil {
 			continue // of a host that has ended since
@@ -93,6 +93,9 @@ func TestStateDamaged(t *testing.T) {
 			flipped := bytes.Clone(whole)
 			flipped[i] ^= 1
 			for how, text := range map[string][]byte{"cut": whole[:i], "flipped": flipped} {
+				if samples.Step(1) > 1 && (how == "cut") == (n%2 == 0) {
+					continue
+				}
 				host.Must(t, os.WriteFile(path, text, 0o600))
 				check(fmt.Sprintf("%s %s at %d", path, how, i))
 			}
