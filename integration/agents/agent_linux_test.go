@@ -233,7 +233,7 @@ func TestAgentAttacks(t *testing.T) {
 		host.Must(t, os.WriteFile(filepath.Join(agents, name), []byte(text), 0o600))
 	}
 	outside := filepath.Join(h.Home, "outside")
-	for _, a := range samples.Of([]struct{ name, kind, step, says string }{
+	for _, a := range samples.Few([]struct{ name, kind, step, says string }{
 		{"a denied file by its shell", "", shellStep("cat .env; cp .env copy; cat copy"), "denied"},
 		{"a denied file by our tool", "", toolStep("Read", `{"file_path": ".env"}`), "refused"},
 		{"a secret of the home directory", "", shellStep("cat ~/.ssh/id_ed25519"), "denied"},
@@ -255,7 +255,7 @@ func TestAgentAttacks(t *testing.T) {
 		{"a tool that its type denies", "wild", toolStep("Write", `{"file_path": "x", "content": "BREACH"}`), "refused"},
 		{"a write in plan mode", "planner", toolStep("Edit", `{"file_path": "kept.txt", "old_string": "kept", "new_string": "BREACH"}`), "refused"},
 		{"a write of the explorer", "explore", shellStep("echo x > kept.txt"), "Read-only"},
-	}, 1) {
+	}) {
 		text, _, _ := h.agent(map[string]any{"subagent_type": a.kind}, a.step, `{"say": "went on"}`)
 		if !strings.Contains(text, a.says) || !strings.Contains(text, "went on") {
 			t.Errorf("%s: it does not say %q:\n%s", a.name, a.says, text)

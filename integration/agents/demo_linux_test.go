@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestDemoAtTerminal answers the question of the demo, and takes back what the played agent did.
@@ -11,17 +12,17 @@ func TestDemoAtTerminal(t *testing.T) {
 	if !host.Contained(t) {
 		t.Skip("the push succeeds in a sandbox only")
 	}
-	for answer, want := range map[string]string{
-		"y": "The push that you allowed replaced", "n": "The pushed branch is as it was.",
-	} {
-		t.Run(answer, func(t *testing.T) {
+	for _, c := range samples.Of([]struct{ answer, want string }{
+		{"y", "The push that you allowed replaced"}, {"n", "The pushed branch is as it was."},
+	}, 1) {
+		t.Run(c.answer, func(t *testing.T) {
 			t.Parallel()
 			w := newTerminal(t, newPerson(t), nil, "sh", "-c", host.Binary+" demo; read end")
-			for _, step := range []struct{ shown, typed string }{{"Allow it? [y/N]", answer}, {"Press Enter", ""}} {
+			for _, step := range []struct{ shown, typed string }{{"Allow it? [y/N]", c.answer}, {"Press Enter", ""}} {
 				host.Eventually(t, func() string { return w.lacks([]string{step.shown}) })
 				w.do("send-keys", step.typed, "Enter")
 			}
-			host.Eventually(t, func() string { return w.lacks([]string{"The files are as before.", want, "Next: toolhost install"}) })
+			host.Eventually(t, func() string { return w.lacks([]string{"The files are as before.", c.want, "Next: toolhost install"}) })
 		})
 	}
 }

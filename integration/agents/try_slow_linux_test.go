@@ -4,7 +4,9 @@ package agents
 
 import (
 	"net/url"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/host"
 	"github.com/toolhost/toolhost/integration/samples"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestTryLeft: what applying does not bring home is kept, and said.
@@ -90,4 +93,102 @@ func TestTryKilled(t *testing.T) {
 			t.Errorf("killed after %v: it had made\n%s\nand what is kept is\n%s", alarm, made, kept)
 		}
 	})
+}
+
+// TestTryNoRepository: the files of the directory are copied.
+func TestTryNoRepository(t *testing.T) {
+	t.Parallel()
+	home, work := tryHome(t)
+	host.Must(t, os.RemoveAll(filepath.Join(work, ".git")))
+	if out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c",
+		"echo x >> a; rm b; test ! -e .git"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if got := host.Shell(t, home, work, "cat a; ls"); got != "one\nmine\nx\na\nu" {
+		t.Error(got)
+	}
+}
+
+// TestTryRules: what the settings of the workspace deny is denied in the worktree, also where git ignores them, and what a rule denies by
+// its place is not there.
+func TestTryRules(t *testing.T) {
+	t.Parallel()
+	home, work := tryHome(t)
+	host.WriteIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(/`+work+`/placed)"]}}`)
+	host.WriteIn(t, home, "work/placed", "told")
+	host.Shell(t, home, work, "git add placed; git commit -qm placed; echo told >> placed")
+	host.WriteIn(t, home, "work/.gitignore", "settings.local.json\n")
+	host.WriteIn(t, home, "work/.claude/settings.local.json", `{"permissions":{"deny":["Read(./secret)"]}}`)
+	host.WriteIn(t, home, "work/secret", "told")
+	if out, code := host.RunCommand(t, home, "try", "--discard", "--", "sh", "-c",
+		"cat a; ! cat secret; test ! -e placed"); code != 0 || strings.Contains(out, "told") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// TestTryLater: a file that rules deny is closed to the client also where it is made in the user's work tree after the start, and comes
+// into no diff.
+func TestTryLater(t *testing.T) {
+	t.Parallel()
+	testenv.NeedsNotifications(t)
+	home, work := tryHome(t)
+	host.WriteIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(.env)","Read(//`+work+
+		`/placed)"]}}`)
+	host.WriteIn(t, home, "work/.claude/settings.json", `{"permissions":{"deny":["Read(/secret)"]}}`)
+	host.WriteIn(t, home, "work/sub/kept", "seen\n")
+	names := ".env sub/.env new/deep/.env placed secret"
+	// The client waits until the person has made the files, and then tries for as long as a file may take to be covered.
+	script := "touch begun; until grep -q seen " + work + "/over; do sleep .05; done 2>/dev/null; for f in " + names +
+		"; do n=0; " +
+		"while cat " + work + "/$f > got 2>/dev/null; do n=$((n+1)); [ $n -lt 200 ] || { echo BREACH $f; break; }; sleep .05; done; done; rm got begun; cat " + work + "/sub/kept; echo x >> a"
+	cmd := exec.Command(host.Binary, "try", "--apply", "--", "sh", "-c", script)
+	cmd.Dir, cmd.Env = work, host.CleanEnv(home)
+	out := &host.LockedBuffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	host.Must(t, cmd.Start())
+	host.Eventually(t, func() string {
+		if begun, _ := filepath.Glob(filepath.Join(home,
+			"state/toolhost/worktrees/try-*/tree/begun")); len(begun) == 0 {
+			return "the client has not begun"
+		}
+		return ""
+	})
+	for _, name := range strings.Fields(names) {
+		host.WriteIn(t, home, "work/"+name, "told\n")
+	}
+	host.WriteIn(t, home, "work/over", "seen\n")
+	if err := cmd.Wait(); err != nil || strings.Contains(out.String(), "BREACH") ||
+		strings.Contains(out.String(), "told") || !strings.Contains(out.String(), "seen") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if got := host.Shell(t, home, work, "tail -1 a; cat "+names); got != "x\n"+
+		strings.TrimSpace(strings.Repeat("told\n", 5)) {
+		t.Error(got)
+	}
+}
+
+// TestTryConflict: what both have changed is left to the person, and the branch is kept.
+func TestTryConflict(t *testing.T) {
+	t.Parallel()
+	home, work := tryHome(t)
+	cmd := exec.Command(host.Binary, "try", "--apply", "--", "sh", "-c",
+		"echo x >> b; echo n > n; echo begun > begun; while [ ! -e "+work+"/go ]; do sleep 0.05; done; rm begun")
+	cmd.Dir, cmd.Env = work, host.CleanEnv(home)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	host.Must(t, cmd.Start())
+	host.Eventually(t, func() string {
+		if begun, _ := filepath.Glob(filepath.Join(home,
+			"state/toolhost/worktrees/try-*/tree/begun")); len(begun) == 0 {
+			return "the client has not begun"
+		}
+		return ""
+	})
+	host.Shell(t, home, work, "echo y >> b; touch go")
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 4 || !strings.Contains(out.String(), "conflict in b") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	if got := host.Shell(t, home, work, "cat n; grep -c '<<<<<<< yours' b; git branch --format='%(refname:short)' | grep -c toolhost/try-"); got != "n\n1\n1" {
+		t.Errorf("%s\n%s", got, &out)
+	}
 }
