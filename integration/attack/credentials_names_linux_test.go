@@ -134,20 +134,20 @@ func TestHonestCredentials(t *testing.T) {
 	home, _ := os.UserHomeDir()
 	g.env = append(g.env, "RUSTUP_HOME="+filepath.Join(home, ".rustup"))
 	s := g.start()
-	for _, row := range []struct{ program, check, command, want string }{
-		{"go", "version", `GOPROXY=https://MINE GONOSUMDB=* GOFLAGS=-mod=mod GOTOOLCHAIN=local GOCACHE=$PWD/c GOMODCACHE=$PWD/m go list -m -versions example.com/x`, "example.com/x v1.2.3"},
+	for _, row := range samples.Of([]struct{ program, check, command, want string }{
+		{"curl", "--version", `curl -sSi --http2 -H "Authorization: Bearer $GITHUB_TOKEN" https://MINE/ && echo x >f && curl -sS -u "__token__:$BY_FILE" -F :action=file_upload -F content=@f https://MINE/legacy/`, "HTTP/2 200"},
 		{"cargo", "--version", `CARGO_HOME=$PWD/.cargo CARGO_REGISTRIES_MINE_INDEX=sparse+https://MINE/index/ CARGO_REGISTRIES_MINE_TOKEN=$BY_FILE CARGO_REGISTRIES_MINE_CREDENTIAL_PROVIDER=cargo:token cargo search --registry mine x`, `found-it = "1.2.3"`},
 		{"gh", "--version", `export GH_HOST=$(echo https://MINE | cut -c9-) GH_ENTERPRISE_TOKEN=$GITHUB_TOKEN; unset GITHUB_TOKEN; gh auth status && gh api user`, "logged-in=true"},
-		{"curl", "--version", `curl -sSi --http2 -H "Authorization: Bearer $GITHUB_TOKEN" https://MINE/ && echo x >f && curl -sS -u "__token__:$BY_FILE" -F :action=file_upload -F content=@f https://MINE/legacy/`, "HTTP/2 200"},
-		{"node", "--version", `node -e 'fetch("https://MINE/", {headers: {authorization: "Bearer " + process.env.GITHUB_TOKEN}}).then(r => r.text()).then(console.log)'`, "logged-in=true"},
-		{"npm", "--version", `echo "$(echo https://MINE/ | cut -c7-):_authToken=$GITHUB_TOKEN" >npmrc; npm whoami --userconfig npmrc --cache "$PWD/n" --registry https://MINE/`, "me-of-npm"},
-		{"python3", "-mpip", `python3 -m pip index versions found-it --index-url $(echo https://MINE | sed "s|//|//me:$GITHUB_TOKEN@|")/simple/`, "found-it (1.2.3)"},
 		{"python3", "--version", upgraded, "echo hello"},
+		{"go", "version", `GOPROXY=https://MINE GONOSUMDB=* GOFLAGS=-mod=mod GOTOOLCHAIN=local GOCACHE=$PWD/c GOMODCACHE=$PWD/m go list -m -versions example.com/x`, "example.com/x v1.2.3"},
+		{"npm", "--version", `echo "$(echo https://MINE/ | cut -c7-):_authToken=$GITHUB_TOKEN" >npmrc; npm whoami --userconfig npmrc --cache "$PWD/n" --registry https://MINE/`, "me-of-npm"},
+		{"node", "--version", `node -e 'fetch("https://MINE/", {headers: {authorization: "Bearer " + process.env.GITHUB_TOKEN}}).then(r => r.text()).then(console.log)'`, "logged-in=true"},
+		{"python3", "-mpip", `python3 -m pip index versions found-it --index-url $(echo https://MINE | sed "s|//|//me:$GITHUB_TOKEN@|")/simple/`, "found-it (1.2.3)"},
 		{"python3", "-cimport requests", `python3 -c '
 import os, requests
 print(requests.get("https://MINE/", headers={"Authorization": "Bearer " + os.environ["GITHUB_TOKEN"]}, auth=lambda r: r).text)
 print(requests.get("https://MINE/").text)'`, "logged-in=true"},
-	} {
+	}, 1) {
 		t.Run(row.program, func(t *testing.T) {
 			if out, err := exec.Command(row.program, row.check).CombinedOutput(); err != nil {
 				t.Skipf("%s %s: %v: %s", row.program, row.check, err, out)

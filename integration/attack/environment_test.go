@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // secretMark is in the values of secretVariables.
@@ -44,7 +45,7 @@ func TestAttackEnvironmentUnderLandlock(t *testing.T) {
 		append(host.CleanEnv(g.Home), secretVariables...), "--allow", "Bash")
 	host.Must(t, err)
 	defer h.Stop()
-	for _, command := range environmentAttacks {
+	for _, command := range samples.Of(environmentAttacks, 1) {
 		args, err := json.Marshal(map[string]string{"command": command})
 		host.Must(t, err)
 		r, err := h.Call(ctx, "Bash", string(args))
@@ -109,7 +110,7 @@ func TestWorkspacePassesNoVariables(t *testing.T) {
 
 // TestTokenNotInLog starts hosts whose messages are not shown at a terminal. The first start makes the token.
 func TestTokenNotInLog(t *testing.T) {
-	for _, flags := range [][]string{nil, {"--console"}, {"--log-level", "debug"}} {
+	for _, flags := range samples.Of([][]string{nil, {"--console"}, {"--log-level", "debug"}}, 1) {
 		g := host.NewGround(t)
 		s := g.Serve(nil, nil, append([]string{"--listen", "127.0.0.1:0"}, flags...)...)
 		if s.End(); strings.Contains(s.Stderr.String(), s.Token) ||

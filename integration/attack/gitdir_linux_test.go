@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,32 +63,35 @@ func TestGitElsewhereForged(t *testing.T) {
 	if !host.Contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}
-	for _, script := range []string{
+	for i, script := range samples.Of([]string{
 		`rm -rf .git; printf 'gitdir: %s\n' $PWD/../other/.git > .git`,
 		`rm -rf .git; ln -s ../other/.git .git`,
 		`mv .git old; mkdir .git; printf '../../other/.git\n' > .git/commondir; cp ../other/.git/HEAD .git`,
 		`rm -rf .git; printf 'gitdir: %s\n' $PWD/../other/.git/worktrees/w > .git`,
-	} {
-		g := newLeftoverGround(t, 0)
-		other := filepath.Join(g.root, "other")
-		g.must(t, g.root, "mkdir other; cd other; git init -q; echo x > f; git add f; git commit -q -m x; git worktree add -q ../w; rm -rf ../ws/.git/hooks")
-		s := g.start(t)
-		call := func(command string) string {
-			t.Helper()
-			text, _ := s.Try("Bash", host.Args{"command": command})
-			return text
-		}
-		call(script)
-		said := call("echo pwned > ../other/.git/pwned; git update-ref refs/heads/pwned HEAD")
-		s.Kill()
-		s = g.start(t)
-		said += call("echo pwned > ../other/.git/pwned; git update-ref refs/heads/pwned HEAD")
-		for _, name := range []string{"pwned", "refs/heads/pwned"} {
-			if _, err := os.Lstat(filepath.Join(other, ".git", name)); err == nil {
-				t.Errorf("%s\nwrote %s of another repository:\n%s", script, name, said)
+	}, 1) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			g := newLeftoverGround(t, 0)
+			other := filepath.Join(g.root, "other")
+			g.must(t, g.root, "mkdir other; cd other; git init -q; echo x > f; git add f; git commit -q -m x; git worktree add -q ../w; rm -rf ../ws/.git/hooks")
+			s := g.start(t)
+			call := func(command string) string {
+				t.Helper()
+				text, _ := s.Try("Bash", host.Args{"command": command})
+				return text
 			}
-		}
-		s.End()
+			call(script)
+			said := call("echo pwned > ../other/.git/pwned; git update-ref refs/heads/pwned HEAD")
+			s.Kill()
+			s = g.start(t)
+			said += call("echo pwned > ../other/.git/pwned; git update-ref refs/heads/pwned HEAD")
+			for _, name := range []string{"pwned", "refs/heads/pwned"} {
+				if _, err := os.Lstat(filepath.Join(other, ".git", name)); err == nil {
+					t.Errorf("%s\nwrote %s of another repository:\n%s", script, name, said)
+				}
+			}
+			s.End()
+		})
 	}
 }
 

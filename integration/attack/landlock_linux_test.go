@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // protectedFiles are what a workspace holds that commands must not change.
@@ -40,13 +41,13 @@ func protectedWorkspace(t *testing.T) (dir, ws string) {
 func TestLandlock(t *testing.T) {
 	t.Parallel()
 	as := host.WithoutNamespaces(t)
-	doctor := exec.Command(host.Binary, "doctor", "--root", host.TempDir(t))
+	doctor := exec.Command(host.Binary, "doctor", "--quick", "--root", host.TempDir(t))
 	as(doctor)
 	doctor.Env = host.CleanEnv(host.TempDir(t))
 	if out, _ := doctor.CombinedOutput(); !strings.Contains(string(out), "landlock: writes stay in the workspace") {
 		t.Skipf("Landlock does not hold commands here:\n%s", out)
 	}
-	controlBackend{name: "control", plain: true, through: as}.attack(t, 2)
+	controlBackend{name: "control", plain: true, through: as}.attack(t, 2*samples.Step(1))
 	for _, tt := range []struct {
 		transport string
 		flags     []string

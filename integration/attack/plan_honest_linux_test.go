@@ -40,17 +40,17 @@ var planBuilds = []planBuild{
 		`sqlite3 x.db 'pragma journal_mode=wal; create table t (a); insert into t values (1), (2)'`,
 		`sqlite3 x.db 'begin; insert into t values (3); commit; select sum(a) from t; vacuum; pragma integrity_check'`,
 	}},
+	{"files", "tar", map[string]string{"d/a": "1\n", "d/e/f": "2\n", "run.sh": "#!/bin/sh\necho ran\n"}, []string{
+		"tar cf t.tar d && rm -rf d && tar xf t.tar && find d | sort", "cp -r d d2 && mv d d3 && mv d3/e . && find . -type f | sort",
+		"chmod +x run.sh && ./run.sh && sed -i s/1/one/ d2/a && cat d2/a", "ln d2/a hard && echo two >> hard && cat d2/a && ln -s d2 l && cat l/a",
+		"rm -rf d2 && mkdir d2 && ls -A d2 && (cd d3 && pwd | sed 's/.*ws/ws/')",
+	}},
 	{"python", "python3", map[string]string{
 		"m.py":      "def f():\n    return 1\n",
 		"test_m.py": "import os, tempfile, unittest, m\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(m.f(), 1)\n        open('made', 'w').write(tempfile.mkdtemp()[:5])\n",
 	}, []string{
 		"python3 -m unittest -q 2>&1 | grep -v Ran; cat made; echo", "if python3 -m pytest --version >/dev/null 2>&1; then python3 -m pytest -q 2>&1 | sed 's/ in .*//'; fi",
 		"python3 -m compileall -q . && ls __pycache__ | wc -l",
-	}},
-	{"files", "tar", map[string]string{"d/a": "1\n", "d/e/f": "2\n", "run.sh": "#!/bin/sh\necho ran\n"}, []string{
-		"tar cf t.tar d && rm -rf d && tar xf t.tar && find d | sort", "cp -r d d2 && mv d d3 && mv d3/e . && find . -type f | sort",
-		"chmod +x run.sh && ./run.sh && sed -i s/1/one/ d2/a && cat d2/a", "ln d2/a hard && echo two >> hard && cat d2/a && ln -s d2 l && cat l/a",
-		"rm -rf d2 && mkdir d2 && ls -A d2 && (cd d3 && pwd | sed 's/.*ws/ws/')",
 	}},
 }
 

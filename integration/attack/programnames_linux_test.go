@@ -70,24 +70,25 @@ func TestAttackProgramNames(t *testing.T) {
 	if !host.Contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}
-	part := 0
-	for _, user := range []int{0, ordinaryUser} {
-		if user != 0 && os.Geteuid() != 0 {
-			continue
-		}
-		for _, sandbox := range []string{`{"sandbox":{"enabled":true}}`, `{"sandbox":{"enabled":false}}`} {
-			first := part
-			part++
-			t.Run(fmt.Sprint(user, sandbox), func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t)
-				programGround(t, w)
-				if user != 0 {
-					w.giveTo(t, user)
-				}
-				attackProgramNames(t, w, sandbox, first)
-			})
-		}
+	type way struct {
+		user    int
+		sandbox string
+	}
+	const held, free = `{"sandbox":{"enabled":true}}`, `{"sandbox":{"enabled":false}}`
+	ways := []way{{0, held}, {0, free}, {ordinaryUser, held}, {ordinaryUser, free}}
+	if os.Geteuid() != 0 {
+		ways = ways[:2]
+	}
+	for first, way := range samples.Of(ways, 1) {
+		t.Run(fmt.Sprint(way.user, way.sandbox), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			programGround(t, w)
+			if way.user != 0 {
+				w.giveTo(t, way.user)
+			}
+			attackProgramNames(t, w, way.sandbox, first)
+		})
 	}
 }
 

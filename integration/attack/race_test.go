@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/integration/testenv"
 )
 
@@ -86,7 +87,7 @@ func TestAttackAppended(t *testing.T) {
 			lines := make(chan int)
 			go func() { lines <- appendLines(path, keeps, &stop) }()
 			edits := 0
-			for i := range 150 {
+			for i := range samples.Rounds(150) {
 				h.call(t, "Read", `{"file_path":"app.log","limit":1}`, "read")
 				said := h.call(t, "Edit", fmt.Sprintf(`{"file_path":"app.log","old_string":"edit %d\n","new_string":"edit %d\n"}`, 1000+edits, 1001+edits), fmt.Sprint(i))
 				if said.ok {

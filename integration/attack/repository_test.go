@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // hostileSettings is what a repository would like to be allowed: every loosening there is.
@@ -90,7 +91,7 @@ func (w *world) hostile(t *testing.T) {
 // told to trust it. What it forbids counts, what it allows does not, and nothing of it runs.
 func TestAttackHostileRepository(t *testing.T) {
 	held := host.Contained(t)
-	for _, s := range []host.Setting{host.StdioModern, host.HTTPModern} {
+	for _, s := range samples.Of([]host.Setting{host.StdioModern, host.HTTPModern}, 1) {
 		t.Run(s.String(), func(t *testing.T) {
 			w := newWorld(t)
 			w.hostile(t)
@@ -188,7 +189,7 @@ func TestAttackLeftBehind(t *testing.T) {
 // TestAttackGitConfiguration opens a repository whose configuration runs programs, which an archive can bring
 // along, on a host without a sandbox: a command of git that only looks would run them, so it is asked.
 func TestAttackGitConfiguration(t *testing.T) {
-	for _, mode := range []string{"default", "plan", "dontAsk"} {
+	for _, mode := range samples.Of([]string{"default", "plan", "dontAsk"}, 1) {
 		t.Run(mode, func(t *testing.T) {
 			w := newWorld(t)
 			if err := os.RemoveAll(filepath.Join(w.ws, ".claude")); err != nil { // where files are denied nothing runs

@@ -222,15 +222,16 @@ func TestSettleSequencer(t *testing.T) {
 		t.Skip("nothing contains commands on this machine")
 	}
 	const history = `git init -q -b main; git config user.name t; git config user.email t@example.org; git config core.hooksPath /dev/null; echo 1 > a; git add a; git commit -qm a; git checkout -qb topic; for f in b d; do echo 2 > $f; git add $f; git commit -qm $f; done; git checkout -q main; echo 3 > c; git add c; git commit -qm c`
-	for dir, begin := range map[string]string{
-		".":      history + "; git checkout -q topic",
-		"side":   history + "; git worktree add -q side topic",
-		"nested": "mkdir nested; cd nested; " + history + "; git checkout -q topic",
-	} {
+	for _, c := range samples.Of([]struct{ dir, begin string }{
+		{".", history + "; git checkout -q topic"},
+		{"side", history + "; git worktree add -q side topic"},
+		{"nested", "mkdir nested; cd nested; " + history + "; git checkout -q topic"},
+	}, 1) {
+		dir := c.dir
 		t.Run(dir, func(t *testing.T) {
 			t.Parallel()
 			g := newLeftoverGround(t, 0)
-			g.must(t, g.ws, "rm -rf .git; "+begin)
+			g.must(t, g.ws, "rm -rf .git; "+c.begin)
 			s := g.start(t)
 			r := s.MustCall("Bash", host.Args{"command": "cd " + dir + " && git rebase -q -x 'test -e go && touch ran' main; git status | head -3"})
 			if !strings.Contains(r, "held until a person answers") || !strings.Contains(r, "rebase in progress") {
@@ -258,12 +259,12 @@ func TestSettleStrict(t *testing.T) {
 		"rm -r .claude", "echo '{}' > .claude/settings.json", "git checkout -q without", "mv .claude c; mkdir .claude", "git stash -q -u; rm -rf .claude",
 		"rm -r .claude; ln -s c .claude; mkdir c", "git rm -q -r .claude; git commit -q -m x",
 	}
-	for i, c := range []struct{ name, settings string }{
+	for i, c := range samples.Of([]struct{ name, settings string }{
 		{"namespaces", `{}`},
 		{"landlock", `{}`},
-		{"off", `{"sandbox":{"enabled":false,"onUnavailable":"allow"}}`},
 		{"bypass", `{"permissions":{"defaultMode":"bypassPermissions"}}`},
-	} {
+		{"off", `{"sandbox":{"enabled":false,"onUnavailable":"allow"}}`},
+	}, 1) {
 		for _, command := range samples.Few(slices.Concat(commands[i:], commands[:i])) { // each kind begins with another one
 			t.Run(c.name+" "+command, func(t *testing.T) {
 				t.Parallel()

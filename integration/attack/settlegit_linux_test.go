@@ -19,11 +19,11 @@ const settleScripts = 9
 // calls see and commit is what plain git makes, and outside stands what stood there before. In the end all is kept.
 func TestSettleGit(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, sandbox string }{
+	for _, c := range samples.Of([]struct{ name, sandbox string }{
 		{"namespaces", `{}`},
 		{"landlock", `{}`},
 		{"off", `{"enabled":false,"onUnavailable":"allow"}`},
-	} {
+	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.name != "off" && !host.Contained(t) {

@@ -210,7 +210,7 @@ func TestSettleServerGit(t *testing.T) {
 	if !host.Contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}
-	for _, backend := range []string{"namespaces", "landlock"} {
+	for _, backend := range samples.Of([]string{"namespaces", "landlock"}, 1) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			g := newLeftoverGround(t, 0)

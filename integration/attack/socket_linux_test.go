@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/integration/testenv"
 )
 
@@ -22,15 +23,19 @@ func TestAttackSocket(t *testing.T) {
 	if !host.Contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}
-	t.Run("own user", func(t *testing.T) { attackSocket(t, newWorld(t)) })
-	t.Run("ordinary user", func(t *testing.T) {
-		if os.Geteuid() != 0 {
-			t.Skip("runs as an ordinary user already")
-		}
-		w := newWorld(t)
-		w.giveTo(t, ordinaryUser)
-		attackSocket(t, w)
-	})
+	users := []int{0}
+	if os.Geteuid() == 0 {
+		users = append(users, ordinaryUser)
+	}
+	for _, user := range samples.Of(users, 1) {
+		t.Run(fmt.Sprint(user), func(t *testing.T) {
+			w := newWorld(t)
+			if user != 0 {
+				w.giveTo(t, user)
+			}
+			attackSocket(t, w)
+		})
+	}
 }
 
 func attackSocket(t *testing.T, w *world) {
