@@ -31,9 +31,7 @@ type cacheHome struct {
 
 func newCacheHome(t *testing.T) *cacheHome {
 	t.Helper()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	h := &cacheHome{t: t, home: host.TempDir(t)}
 	for name, text := range cacheFiles {
 		host.MustWrite(t, filepath.Join(h.home, name), text)
@@ -152,9 +150,7 @@ func TestAttackCaches(t *testing.T) {
 
 // TestAttackCachesApart: callers over HTTP have caches of their own.
 func TestAttackCachesApart(t *testing.T) {
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	s := openShop(t, client.Modern)
 	alice, bob := s.enter("alice", "read,write,exec"), s.enter("bob", "read,write,exec")
 	s.bash(alice, "mkdir -p ~/.cache && echo hers > ~/.cache/mine; echo hers > ${GOMODCACHE:-/tmp}/mine", nil)

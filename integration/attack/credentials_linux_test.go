@@ -43,9 +43,7 @@ type credentialGround struct {
 }
 
 func newCredentialGround(t *testing.T) *credentialGround {
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	g := &credentialGround{Person: host.NewPerson(t), t: t}
 	roots := filepath.Join(g.Home, "roots.pem")
 	var all []byte

@@ -28,9 +28,7 @@ var gitElsewhere = []struct{ name, script, workspace string }{
 // TestGitElsewhere has commands commit where the directory of git lies outside of the workspace, and attack it.
 func TestGitElsewhere(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	for _, c := range samples.Few(gitElsewhere) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,9 +58,7 @@ func TestGitElsewhere(t *testing.T) {
 // TestGitElsewhereForged has a command name a repository of someone else as its own: it stays read-only, also for later hosts.
 func TestGitElsewhereForged(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	for i, script := range samples.Of([]string{
 		`rm -rf .git; printf 'gitdir: %s\n' $PWD/../other/.git > .git`,
 		`rm -rf .git; ln -s ../other/.git .git`,
@@ -99,9 +95,7 @@ func TestGitElsewhereForged(t *testing.T) {
 // which is named.
 func TestGitConfigLeft(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	g := newLeftoverGround(t, 0)
 	g.must(t, g.ws, "git config user.name t; git config user.email t@example.org")
 	s := g.start(t)

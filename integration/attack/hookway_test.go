@@ -17,9 +17,7 @@ const allowing = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissio
 // TestAttackHookAnswer has a hook allow a call, which commands can make it say: that does not count, unless the user runs the
 // hook outside of the sandbox.
 func TestAttackHookAnswer(t *testing.T) {
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands here")
-	}
+	host.NeedsContained(t)
 	for _, tt := range []struct {
 		hook              string
 		contained, allows bool

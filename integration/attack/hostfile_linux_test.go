@@ -67,9 +67,7 @@ func trigger(t *testing.T, w *world, flags []string) (ran, log string) {
 // TestAttackHostFiles changes what the host runs outside of the sandbox, by tools and commands of the agent.
 func TestAttackHostFiles(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands here")
-	}
+	host.NeedsContained(t)
 	const evil = `#!/bin/sh\ntouch "$PWNED"\n`
 	for _, c := range samples.Few([]struct{ name, command string }{
 		{"write", "printf 'EVIL' >tools/FILE"},
@@ -147,9 +145,7 @@ func TestHostFileChanged(t *testing.T) {
 // The agent may write data that the server names.
 func TestAttackUnnamedFiles(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands here")
-	}
+	host.NeedsContained(t)
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip(err)
 	}

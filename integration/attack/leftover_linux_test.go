@@ -92,9 +92,7 @@ func (g *leftoverGround) start(t *testing.T, flags ...string) *host.Session {
 // while no command runs.
 func TestLeftoverByUser(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	g := newLeftoverGround(t, 0)
 	s := g.start(t)
 	for i, c := range []struct{ change, kept string }{

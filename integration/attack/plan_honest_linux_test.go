@@ -58,9 +58,7 @@ var planBuilds = []planBuild{
 // workspace stays as it is.
 func TestPlanHonest(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	for _, b := range samples.Of(planBuilds, 1) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()

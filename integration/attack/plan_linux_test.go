@@ -16,9 +16,7 @@ import (
 // reach them.
 func TestPlanCloses(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	var reached atomic.Int32
 	serve := func(network, address string) net.Listener {
 		l, err := net.Listen(network, address)

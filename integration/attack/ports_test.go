@@ -41,9 +41,7 @@ while True: time.sleep(60)
 // TestAttackPorts listens in the sandbox on ports whose clients would send what they know to a command.
 func TestAttackPorts(t *testing.T) {
 	testenv.NeedsNamespaces(t)
-	if !host.Contained(t) {
-		t.Skip("nothing is contained here")
-	}
+	host.NeedsContained(t)
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}

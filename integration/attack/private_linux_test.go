@@ -13,9 +13,7 @@ import (
 
 // TestPrivateApart: callers over HTTP do not see each other's files in /tmp, and one sees its own from call to call.
 func TestPrivateApart(t *testing.T) {
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	s := openShop(t, client.Modern)
 	alice, bob := s.enter("alice", "read,write,exec"), s.enter("bob", "read,write,exec")
 	name := fmt.Sprintf("/tmp/toolhost-%d-apart", os.Getpid())

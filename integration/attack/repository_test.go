@@ -149,9 +149,7 @@ func (w *world) notRun(t *testing.T, after string) {
 
 // TestAttackLeftBehind lets contained commands leave things for others to run, and looks at what is left.
 func TestAttackLeftBehind(t *testing.T) {
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine; they are refused where rules deny files")
-	}
+	host.NeedsContained(t)
 	w := newWorld(t)
 	h := w.host(t, host.StdioModern, profileFlags(w, "kernel")...)
 	for _, row := range []struct{ command, gone string }{

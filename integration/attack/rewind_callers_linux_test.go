@@ -15,9 +15,7 @@ import (
 // TestRewindCallers: the owner sees and takes back what every caller did, each under its name. No caller sees the history of any, by
 // tools or by commands, nor takes back by an ID what another did.
 func TestRewindCallers(t *testing.T) {
-	if !host.Contained(t) {
-		t.Skip("commands are not contained here")
-	}
+	host.NeedsContained(t)
 	s := openShop(t, client.Modern)
 	owner := func(args ...string) (string, error) {
 		cmd := exec.Command(host.Binary, append(args, "--state-dir", s.state)...)

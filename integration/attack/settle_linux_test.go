@@ -21,9 +21,7 @@ var settledNames = []string{".mcp.json", ".vscode/settings.json", ".claude/setti
 // without a host, and outside the former files stand until a person keeps the new ones.
 func TestSettleCheckout(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	g := newLeftoverGround(t, 0)
 	all := strings.Join(settledNames, " ")
 	write := func(text string) string {
@@ -96,9 +94,7 @@ func TestSettleCheckout(t *testing.T) {
 // TestSettlePlanted has programs of many kinds plant protected names: nothing stands outside when the command has ended.
 func TestSettlePlanted(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	g := newLeftoverGround(t, 0)
 	s := g.start(t)
 	for program, line := range map[string]string{
@@ -166,9 +162,7 @@ var settleForgeries = []string{
 // further commands and a restart.
 func TestSettleForged(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	const look = `find . -name .git -prune -o \( -not -type d \) -print | grep -a -i -E '(^|/)(\.mcp\.json|\.envrc|\.vscode|\.idea|\.claude/settings)' | LC_ALL=C sort | while IFS= read -r f; do printf '%s ' "$f"; stat -c '%F %a' "$f"; [ ! -f "$f" ] || head -c 1000 "$f"; done`
 	for i, script := range samples.Few(settleForgeries) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -197,9 +191,7 @@ func TestSettleForged(t *testing.T) {
 // TestSettleLinks writes the target of a protected name that is a link.
 func TestSettleLinks(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	g := newLeftoverGround(t, 0)
 	g.must(t, g.ws, "mkdir conf; echo '{}' | tee conf/mcp.json > conf/tasks.json; ln -s conf/mcp.json .mcp.json; ln -s conf .vscode")
 	s := g.start(t)
@@ -218,9 +210,7 @@ func TestSettleLinks(t *testing.T) {
 // repository: the person's own git runs none of the steps, and in commands the rebases go on.
 func TestSettleSequencer(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	const history = `git init -q -b main; git config user.name t; git config user.email t@example.org; git config core.hooksPath /dev/null; echo 1 > a; git add a; git commit -qm a; git checkout -qb topic; for f in b d; do echo 2 > $f; git add $f; git commit -qm $f; done; git checkout -q main; echo 3 > c; git add c; git commit -qm c`
 	for _, c := range samples.Of([]struct{ dir, begin string }{
 		{".", history + "; git checkout -q topic"},
@@ -314,9 +304,7 @@ func TestSettleStrict(t *testing.T) {
 // wrote when it has ended.
 func TestSettleTask(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	g := newLeftoverGround(t, 0)
 	g.must(t, g.ws, "mkdir .vscode; echo '{}' > .vscode/tasks.json")
 	s := g.start(t)

@@ -13,9 +13,7 @@ import (
 // that stands, and what a person changes between stays.
 func TestSettleTwoHosts(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	g := newLeftoverGround(t, 0)
 	g.must(t, g.ws, "mkdir .vscode; echo '{}' > .vscode/tasks.json")
 	var plants []string

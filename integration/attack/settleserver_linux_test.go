@@ -83,9 +83,7 @@ const plantsLook = `find . -path ./.git/objects -prune -o \( -not -type d \) -pr
 // stands outside once it has done so, whatever it has opened before.
 func TestSettleServerPlants(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	type plant struct{ backend, name, bash string }
 	var all []plant
 	for _, backend := range []string{"namespaces", "landlock"} {
@@ -168,9 +166,7 @@ func (g *leftoverGround) settled(t *testing.T) {
 // TestSettleServerOpened has a server keep a protected file open, in several ways, and write it when nothing looks.
 func TestSettleServerOpened(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	g := newLeftoverGround(t, 0)
 	g.must(t, g.ws, "mkdir .vscode; echo '{}' > .vscode/tasks.json")
 	before := g.must(t, g.ws, plantsLook)
@@ -207,9 +203,7 @@ os.write(kept["f"], b"{}")`, `os.pwrite(kept["f"], b"pwned", 0)`},
 // descriptor that it has kept open, which do not.
 func TestSettleServerGit(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	for _, backend := range samples.Of([]string{"namespaces", "landlock"}, 1) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
@@ -242,9 +236,7 @@ func TestSettleServerGit(t *testing.T) {
 // has left a call: it computes, waits for the other end of a pipe, or is stopped.
 func TestSettleServerBusy(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	const plant = " > /dev/null 2>&1 & echo pwned > .vscode/tasks.json"
 	g := newLeftoverGround(t, 0)
 	g.must(t, g.ws, "mkdir .vscode; echo '{}' > .vscode/tasks.json")
@@ -272,9 +264,7 @@ open("y", "w"); os.kill(os.getpid(), signal.SIGSTOP)'` + plant},
 // when the server looks at all files at that moment, and git of the server sees what it has written itself.
 func TestSettleServerHonest(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	for _, backend := range samples.Few([]string{"namespaces", "landlock"}) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
@@ -334,9 +324,7 @@ git checkout -q -b new; echo '{"a":1}' | tee .vscode/settings.json > .mcp.json; 
 // directly in it cannot be written, and the rest is held.
 func TestSettleHome(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	g := newLeftoverGround(t, 0)
 	g.must(t, g.home, "mkdir -p .claude src/.vscode; echo '{}' | tee .bashrc .claude/settings.json > src/.vscode/tasks.json")
 	before := g.must(t, g.home, "cat .bashrc .claude/settings.json src/.vscode/tasks.json; ls src -A")

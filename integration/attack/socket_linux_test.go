@@ -20,9 +20,7 @@ import (
 func TestAttackSocket(t *testing.T) {
 	testenv.NeedsNamespaces(t)
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	users := []int{0}
 	if os.Geteuid() == 0 {
 		users = append(users, ordinaryUser)

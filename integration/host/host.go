@@ -189,6 +189,14 @@ func Contained(t *testing.T) bool {
 	return contained.yes
 }
 
+// NeedsContained skips a test where this machine cannot contain commands.
+func NeedsContained(t *testing.T) {
+	t.Helper()
+	if !Contained(t) {
+		t.Skip("nothing contains commands on this machine")
+	}
+}
+
 // Patient returns a context that ends after Patience.
 func Patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), Patience)
