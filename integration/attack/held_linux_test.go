@@ -13,9 +13,9 @@ import (
 func TestHowRulesAreHeld(t *testing.T) {
 	testenv.NeedsNamespaces(t)
 	home := host.DoctorHome(t)
-	all, _ := host.Doctor(t, home, "--deny", "Bash(rm:*)")
+	all, _ := host.Doctor(t, home, "--quick", "--deny", "Bash(rm:*)")
 	late := host.About(all, "exec gate")[0].Level == "ok"
-	if plain, _ := host.Doctor(t, home); len(host.About(plain, "exec gate")) != 0 {
+	if plain, _ := host.Doctor(t, home, "--quick"); len(host.About(plain, "exec gate")) != 0 {
 		t.Errorf("without rules on commands the doctor tells of the gate: %+v", host.About(plain, "exec gate"))
 	}
 	out, code := host.RunCommand(t, home, "rules", "--json", "--deny", "Bash(rm:*)", "--deny", "Bash(cd:*)", "--deny",

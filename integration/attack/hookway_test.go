@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 const allowing = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}`
@@ -18,7 +19,7 @@ const allowing = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissio
 // hook outside of the sandbox.
 func TestAttackHookAnswer(t *testing.T) {
 	host.NeedsContained(t)
-	for _, tt := range []struct {
+	for _, tt := range samples.Of([]struct {
 		hook              string
 		contained, allows bool
 	}{
@@ -26,7 +27,7 @@ func TestAttackHookAnswer(t *testing.T) {
 		{"echo '" + allowing + "'", false, true},
 		{"make -s", true, false},
 		{"make -s", false, true},
-	} {
+	}, 1) {
 		t.Run(fmt.Sprint(tt.contained, " ", tt.hook[:4]), func(t *testing.T) {
 			w := newWorld(t)
 			host.Must(t, os.WriteFile(filepath.Join(w.ws, "Makefile"), []byte("all:\n\t@echo '"+allowing+"'\n"), 0o644))

@@ -53,7 +53,7 @@ func (g *leftoverGround) startServed(t *testing.T, atEnd string) *host.Session {
 	}
 	file := filepath.Join(g.root, "server.py")
 	host.MustWrite(t, file, shellServer)
-	entry := map[string]any{"command": "python3", "args": []string{file}, "cwd": g.ws, "roots": "workspace",
+	entry := map[string]any{"command": "python3", "args": []string{"-IS", file}, "cwd": g.ws, "roots": "workspace",
 		"env": map[string]string{"AT_END": atEnd}}
 	raw, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"s": entry}})
 	host.Must(t, err)

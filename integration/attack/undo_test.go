@@ -17,9 +17,9 @@ import (
 // TestAttackUndo changes a file with the tools, then lays a trap in its place, and has the owner undo the change: what is
 // outside of the workspace has to stay as it is.
 func TestAttackUndo(t *testing.T) {
-	for _, tt := range []struct {
+	traps := []struct {
 		name string
-		trap func(dir, outside string) error // dir holds a.txt, which was changed, and b.txt, which was made
+		lay  func(dir, outside string) error // dir holds a.txt, which was changed, and b.txt, which was made
 	}{
 		{"the directory is a link to outside", func(dir, outside string) error {
 			return errors.Join(os.RemoveAll(dir), os.Symlink(outside, dir))
@@ -33,47 +33,47 @@ func TestAttackUndo(t *testing.T) {
 				os.Symlink(filepath.Join(outside, "a.txt"),
 					filepath.Join(dir, "a.txt")), os.Symlink(filepath.Join(outside, "b.txt"), filepath.Join(dir, "b.txt")))
 		}},
-	} {
-		for _, force := range []bool{false, true} {
-			t.Run(strings.ReplaceAll(fmt.Sprint(tt.name, " ", force), " ", "-"), func(t *testing.T) {
-				w := newWorld(t)
-				dir, outside := filepath.Join(w.ws, "up", "trap"), filepath.Join(w.root, "beyond", "trap")
-				for path, text := range map[string]string{dir + "/a.txt": "evil\n", outside + "/a.txt": "known\n",
-					outside + "/b.txt": "known\n"} {
-					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
-						os.WriteFile(path, []byte(text), 0o644)); err != nil {
-						t.Fatal(err)
-					}
-				}
-				h := w.host(t, host.StdioModern, "--root", w.ws)
-				for i, call := range [][2]string{
-					{"Read", `{"file_path":"up/trap/a.txt"}`}, {"Write", `{"file_path":"up/trap/a.txt","content":"known\n"}`}, {"Write", `{"file_path":"up/trap/b.txt","content":"known\n"}`},
+	}
+	for _, force := range []bool{false, true} {
+		t.Run(fmt.Sprint("force-", force), func(t *testing.T) {
+			w := newWorld(t)
+			h := w.host(t, host.StdioModern, "--root", w.ws)
+			places := func(trap int) (dir, outside string) {
+				in := fmt.Sprint("up", trap, "/trap")
+				return filepath.Join(w.ws, in), filepath.Join(w.root, "beyond", in)
+			}
+			for i := range traps {
+				dir, outside := places(i)
+				host.MustWrite(t, dir+"/a.txt", "evil\n")
+				host.MustWrite(t, outside+"/a.txt", "known\n")
+				host.MustWrite(t, outside+"/b.txt", "known\n")
+				for j, call := range [][2]string{
+					{"Read", `{"file_path":"DIR/a.txt"}`}, {"Write", `{"file_path":"DIR/a.txt","content":"known\n"}`}, {"Write", `{"file_path":"DIR/b.txt","content":"known\n"}`},
 				} {
-					if said := h.call(t, call[0], call[1], fmt.Sprint(i)); !said.ok {
+					if said := h.call(t, call[0], strings.ReplaceAll(call[1], "DIR", dir), fmt.Sprint(i, j)); !said.ok {
 						t.Fatalf("%s: %s", call, said.text)
 					}
 				}
-				w.end(t, h)
-				if err := tt.trap(dir, outside); err != nil {
-					t.Fatal(err)
-				}
-				args := []string{"undo", "--since", "1h", "--yes"}
-				if force {
-					args = append(args, "--force")
-				}
-				cmd := exec.Command(host.Binary, args...)
-				cmd.Dir, cmd.Env = w.ws, host.CleanEnv(w.home)
-				w.as(cmd)
-				out, err := cmd.CombinedOutput()
-				if err == nil || !strings.Contains(string(out), "left ") {
-					t.Errorf("the owner is not told: %s, %v", out, err)
+			}
+			w.end(t, h)
+			for i, trap := range traps {
+				host.Must(t, trap.lay(places(i)))
+			}
+			cmd := exec.Command(host.Binary, "undo", "--since", "1h", "--yes", fmt.Sprint("--force=", force))
+			cmd.Dir, cmd.Env = w.ws, host.CleanEnv(w.home)
+			w.as(cmd)
+			out, err := cmd.CombinedOutput()
+			for i, trap := range traps {
+				dir, outside := places(i)
+				if err == nil || !strings.Contains(string(out), "left "+dir) {
+					t.Errorf("%s: the owner is not told: %s, %v", trap.name, out, err)
 				}
 				for _, name := range []string{"a.txt", "b.txt"} {
 					if text, err := os.ReadFile(filepath.Join(outside, name)); err != nil || string(text) != "known\n" {
-						t.Errorf("%s outside holds %q, %v: %s", name, text, err, out)
+						t.Errorf("%s: %s outside holds %q, %v: %s", trap.name, name, text, err, out)
 					}
 				}
-			})
-		}
+			}
+		})
 	}
 }
