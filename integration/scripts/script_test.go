@@ -42,16 +42,18 @@ func scriptFiles(t *testing.T) []string {
 	return files
 }
 
-// TestScripts runs every script in testdata/scripts in one setting, and a sample of them in the others: with -tags slow all of them.
+// TestScripts runs every script in testdata/scripts in one setting, and its neighbours in the others: with -tags slow in all of them.
 // What a script can say is described in testdata/scripts/README.md.
 func TestScripts(t *testing.T) {
 	for i, s := range scriptSettings {
 		if *only != "" && *only != s.String() {
 			continue
 		}
-		files := scriptFiles(t)
-		if i > 0 && *only == "" {
-			files = samples.Few(samples.Of(files, 1))
+		var files []string
+		for j, file := range scriptFiles(t) {
+			if *only != "" || samples.Step(1) == 1 || j%len(scriptSettings) == i {
+				files = append(files, file)
+			}
 		}
 		t.Run(s.String(), func(t *testing.T) {
 			testscript.Run(t, testscript.Params{
