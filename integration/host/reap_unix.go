@@ -15,10 +15,10 @@ import (
 // Signals to the whole of a run do not reach it.
 const reaping = `binary=${1:?}; shift
 while read -r dir; do set -- "$@" "$dir"; done
-for p in /proc/[0-9]*; do
-	case $(readlink "$p/exe") in "$binary" | "$binary (deleted)") kill -9 "${p#/proc/}";; esac
+ls -l /proc/[0-9]*/exe | while read -r line; do
+	case $line in *" -> $binary" | *" -> $binary (deleted)") p=${line#*/proc/}; kill -9 "${p%%/exe*}";; esac
 done
-for dir; do umount -l "$dir"; done
+umount -l "$@"
 rm -rf -- "$@"`
 
 // reaper starts a shell that removes the directories given to reap when the test process has ended, also if it was
