@@ -282,7 +282,7 @@ func TestAgentAttacks(t *testing.T) {
 			t.Errorf("the description does not list %q", want)
 		}
 	}
-	if doctor, _ := h.Run(t, nil, host.Binary, "doctor", "--root", h.Project,
+	if doctor, _ := h.Run(t, nil, host.Binary, "doctor", "--quick", "--root", h.Project,
 		"--trust-workspace"); !strings.Contains(doctor, "broken.md") || !strings.Contains(doctor, "ignored: hooks, permissionMode bypassPermissions") {
 		t.Errorf("the doctor says\n%s", doctor)
 	}
