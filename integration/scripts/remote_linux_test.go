@@ -74,9 +74,12 @@ func TestRemote(t *testing.T) {
 	for _, setting := range scriptSettings {
 		t.Run(setting.String(), func(t *testing.T) {
 			s := g.relay(setting)
-			if got := s.MustCall("Read", host.Args{"file_path": "a.txt"}); !strings.Contains(got, "content") {
-				t.Errorf("Read: %s", got)
-			}
+			host.Eventually(t, func() string { // calls are refused while the program is sent for long
+				if r, err := s.Host.Call(s.Ctx, "Read", `{"file_path":"a.txt"}`); err != nil || !strings.Contains(r.Text(), "content") {
+					return fmt.Sprintf("Read: %+v, %v", r, err)
+				}
+				return ""
+			})
 			name := "ran-" + setting.String()
 			call, err := s.Host.Start(s.Ctx, "Bash",
 				host.Args{"command": "echo x >> " + name +
