@@ -16,9 +16,7 @@ import (
 // TestAttackControlLate has links to settings appear, and change, while commands run that would make use of it.
 func TestAttackControlLate(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	attackControlLate(t, controlBackend{})
 	if os.Geteuid() == 0 {
 		t.Run("user", func(t *testing.T) { attackControlLate(t, controlBackend{user: ordinaryUser}) })

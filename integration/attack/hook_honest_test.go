@@ -83,9 +83,7 @@ var acting = []struct {
 
 // TestHonestHooks runs hooks as people write them, contained or with "contained": false as they need it: they do what they say.
 func TestHonestHooks(t *testing.T) {
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands here")
-	}
+	host.NeedsContained(t)
 	w := honestWorld(t)
 	var sent atomic.Int32
 	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
@@ -137,9 +135,7 @@ func TestHonestHooks(t *testing.T) {
 
 // TestHonestHooksContained: of a hook that the sandbox keeps from its work, the result says so, and what a person can do.
 func TestHonestHooksContained(t *testing.T) {
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands here")
-	}
+	host.NeedsContained(t)
 	w := honestWorld(t)
 	for i, hook := range acting {
 		if !hook.outside {

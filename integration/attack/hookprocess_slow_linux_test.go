@@ -14,9 +14,7 @@ import (
 // TestAttackHookProcess attacks a contained hook that guards calls while it runs: from a task of a command, and from code of the
 // workspace that another hook runs at the same time. The hook still refuses.
 func TestAttackHookProcess(t *testing.T) {
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands here")
-	}
+	host.NeedsContained(t)
 	// The guard goes on when it has been attacked.
 	const guard = "#!/bin/bash\n. \"$(dirname \"$0\")/lib.sh\"\ninput=$(cat)\nuntil [ -e struck ]; do sleep .01; done\n[ ! -e /tmp/off ] || exit 0\nrefuse \"$input\"\n"
 	const lib = "refuse() { case $1 in *forbidden*) echo 'not this file' >&2; exit 2;; esac; }\n"

@@ -18,9 +18,7 @@ import (
 // one of the new ones ran outside of the sandbox.
 func TestAttackHookSpelling(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands here")
-	}
+	host.NeedsContained(t)
 	for _, way := range []struct {
 		name string
 		user int

@@ -14,9 +14,7 @@ import (
 // TestAttackHookMade makes a file that a hook would run, and that did not exist: the program itself, while the command that made it still
 // runs, and a module next to a script.
 func TestAttackHookMade(t *testing.T) {
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands here")
-	}
+	host.NeedsContained(t)
 	for _, tt := range []struct{ hook, command, made string }{
 		{"tools/late", "mkdir -p tools; printf '#!/bin/sh\\ntouch %s\\n' >tools/late; chmod +x tools/late", "tools/late"},
 		{"[ ! -e tools/late.sh ] || . tools/late.sh", "mkdir -p tools; printf 'touch %s\\n' >tools/late.sh", "tools/late.sh"},

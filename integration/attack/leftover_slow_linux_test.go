@@ -92,9 +92,7 @@ func plantLeftovers(t *testing.T, user, step int, f func(t *testing.T, g *leftov
 // TestAttackLeftover leaves behind what makes git execute something, and uses git afterwards.
 func TestAttackLeftover(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	t.Run("control", func(t *testing.T) {
 		plantLeftovers(t, 0, 3, func(t *testing.T, g *leftoverGround, l leftover) {
 			if out, err := g.outside(g.ws, "mkdir -p .git/hooks; export TMPDIR="+shellWord(g.root)+"; "+
@@ -190,9 +188,7 @@ func leaveKilled(t *testing.T, g *leftoverGround, l leftover) {
 // TestLeftoverHonest runs in commands what people do with git every day, and looks at what is left of it outside.
 func TestLeftoverHonest(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	g := newLeftoverGround(t, 0)
 	g.must(t, g.root, `git init -q --bare remote.git; git clone -q ws up; mv remote.git add`)
 	s := g.start(t)
@@ -229,9 +225,7 @@ func TestLeftoverHonest(t *testing.T) {
 // not obey: while the task runs, and after a kill of the first host.
 func TestAttackLeftoverSettings(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	for _, name := range []string{".claude/settings.json", ".claude/settings.local.json", ".toolhost/toolhost.json"} {
 		for _, linked := range []bool{false, true} {
 			for _, killed := range []bool{false, true} {

@@ -57,9 +57,7 @@ const connecting = `python3 -c "import socket, sys; s = socket.create_connection
 func TestAttackNetwork(t *testing.T) {
 	testenv.NeedsNamespaces(t)
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
 		t.Skip(err)
 	}

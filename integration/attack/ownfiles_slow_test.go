@@ -27,9 +27,7 @@ func veiledName(name string) string {
 // the files that it was rotated to.
 func TestAttackAuditLog(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	for _, user := range []int{0, ordinaryUser} {
 		if user != 0 && os.Geteuid() != 0 {
 			continue

@@ -19,9 +19,7 @@ import (
 // TestAttackPrivate uses /tmp as honest commands do, with every tool, and reaches from there for what other programs have.
 func TestAttackPrivate(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	t.Run("namespaces", func(t *testing.T) { attackPrivate(t, newWorld(t)) })
 	t.Run("user", func(t *testing.T) {
 		w := newWorld(t)
@@ -36,9 +34,7 @@ func TestAttackPrivate(t *testing.T) {
 // TestAttackLinked reads denied files and keys by names that another program gave them, before the first command and after it.
 func TestAttackLinked(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	t.Run("namespaces", func(t *testing.T) { attackLinked(t, newWorld(t)) })
 	t.Run("no rule", func(t *testing.T) { attackLinked(t, newWorld(t), "--allow", "Bash") })
 }

@@ -26,9 +26,7 @@ func proxyVariables(address, direct string) (env []string) {
 // the settings of a workspace, in a command.
 func TestAttackProxies(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	var reached host.LockedBuffer
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	host.Must(t, err)

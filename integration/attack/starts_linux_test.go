@@ -81,9 +81,7 @@ func startsGround(t *testing.T) (ws string) {
 // a sample.
 func TestAttackStarts(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	loaders, _ := filepath.Glob("/lib64/ld-linux-*.so.?")
 	all := ways(t, strings.Join(loaders[:min(1, len(loaders))], ""))
 	ws := startsGround(t)

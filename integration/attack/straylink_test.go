@@ -17,9 +17,7 @@ import (
 // system away from the commands that follow, and one to a file goes on to hide that.
 func TestAttackStrayLink(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	attackStrayLink(t, newWorld(t))
 }
 

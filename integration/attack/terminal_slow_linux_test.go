@@ -46,9 +46,7 @@ var whole, place = regexp.MustCompile(`^\x1b7\x1b\[\?6l(\x1b\[\d+;\d+H\x1b\[6n)+
 // TestAttackTerminal has the client of toolhost run make the user's terminal type a command into the user's shell.
 func TestAttackTerminal(t *testing.T) {
 	t.Parallel()
-	if !host.Contained(t) {
-		t.Skip("nothing contains commands on this machine")
-	}
+	host.NeedsContained(t)
 	run := host.Binary + " run --root . -- "
 	const then = `; echo EN""DED; read -r line; echo "read=$line="`
 	for _, tt := range []struct {
