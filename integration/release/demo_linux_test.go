@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 //go:generate go test . -run TestReadmeDemo -update
@@ -64,7 +65,7 @@ func masked(text string) string {
 
 // TestDemoPlaces runs the demo where something is missing: it ends, says so, and holds all the same.
 func TestDemoPlaces(t *testing.T) {
-	for _, tt := range []struct {
+	for _, tt := range samples.Of([]struct {
 		name string
 		how  func(*testing.T) func(*exec.Cmd)
 		want []string
@@ -74,7 +75,7 @@ func TestDemoPlaces(t *testing.T) {
 		}, []string{"Git:     none here", "Allow it? [y/N] n", "The files are as before."}},
 		{"no namespaces", func(t *testing.T) func(*exec.Cmd) { return host.WithoutNamespaces(t) },
 			[]string{"; toolhost doctor says", "rm -rf ~ is left out", "The files are as before."}},
-	} {
+	}, 1) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			text := demo(t, tt.how(t))
