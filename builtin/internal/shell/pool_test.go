@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestFewDescriptors: a shell needs some descriptors of its own. It gets them where
@@ -120,7 +121,7 @@ func TestRenew(t *testing.T) {
 		s.Env = append(slices.Clone(s.Env), fmt.Sprintf("RENEWAL=%d", renewals.Load()))
 		return supervise.Start(s)
 	}})
-	for i := range int64(20) {
+	for i := range int64(samples.Rounds(20)) {
 		renewals.Store(i)
 		r.Renew()
 		out, err := r.Run(context.Background(), Command{Text: "echo $RENEWAL", Dir: "/"})

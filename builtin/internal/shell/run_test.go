@@ -125,7 +125,7 @@ func TestLikeBash(t *testing.T) {
 		t.Skip("bash is not installed: nothing to compare with")
 	}
 	r := newRunner(t, Config{Bash: bash, InheritPath: true})
-	for _, text := range []string{
+	for _, text := range samples.Of([]string{
 		"for i in 1 2 3; do echo $i; [ $i = 2 ] && break; done",
 		"x=1; (x=2; echo $x); echo $x",
 		"f() { local a=1; echo $a; return 7; }; f; echo $?",
@@ -155,7 +155,7 @@ func TestLikeBash(t *testing.T) {
 		"enable -n pwd; echo x", "exit() { echo mine; }; echo x",
 		"set -u; echo \"$1\"", "echo \"$@\" $*", "shift; echo $?",
 		strings.Repeat("echo 0123456789; ", 5000) + "true",
-	} {
+	}, 1) {
 		c := exec.Command(bash, "--noprofile", "--norc", "-c", text)
 		c.Args[0] = "bash"
 		c.Env, c.Dir = r.env, "/"

@@ -58,6 +58,8 @@ func TestRunFinished(t *testing.T) {
 // TestTryFinish: a shell is ended at its last word if nothing else is left of the
 // command, and then only.
 func TestTryFinish(t *testing.T) {
+	start, count := startConcluding()
+	r := newRunner(t, Config{InheritPath: true, Start: start})
 	for text, want := range map[string]bool{
 		"true":                              true,
 		"false":                             true,
@@ -79,10 +81,9 @@ func TestTryFinish(t *testing.T) {
 		"echo /; echo //0 >&18; exec 17<&-": true, // closes nothing of ours
 	} {
 		t.Run(text, func(t *testing.T) {
-			start, count := startConcluding()
-			r := newRunner(t, Config{InheritPath: true, Start: start})
+			before := count.Load()
 			run(t, r, Command{Text: text})
-			if got := count.Load() == 1; got != want {
+			if got := count.Load() == before+1; got != want {
 				t.Errorf("concluded %v, want %v", got, want)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestReachAddresses: which addresses a server may name, by its own.
@@ -129,9 +130,12 @@ func publicLogin(l *login, a *httptest.Server) *login {
 // TestReachOfLogin: no document of a public server leads a login to this machine, and no request arrives there.
 func TestReachOfLogin(t *testing.T) {
 	refusal := regexp.MustCompile("address guard|https is required|it redirects to|authorization server redirects to|^url: ")
-	for _, address := range []string{"127.0.0.2", "localhost", "[::1]"} {
+	for i, address := range []string{"127.0.0.2", "localhost", "[::1]"} {
 		port, requests := inner(t, address)
-		for _, scheme := range []string{"https", "http"} {
+		for k, scheme := range []string{"https", "http"} {
+			if samples.Step(1) > 1 && k != i%2 {
+				continue
+			}
 			to := scheme + "://" + address + ":" + port
 			for name, a := range map[string]*leading{
 				"authorization_servers":                  {servers: to},
