@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // connects is a command that connects to a host that no setting names, and tries again.
@@ -204,7 +205,7 @@ for line in sys.stdin:
         answer = {"result": {"content": [{"type": "text", "text": text}]}}
     print(json.dumps({"jsonrpc": "2.0", "id": m["id"], **answer}), flush=True)
 `
-	for _, test := range []struct {
+	for i, test := range []struct {
 		name  string
 		owner *owner
 		roots string
@@ -215,6 +216,9 @@ for line in sys.stdin:
 		{"not offered", &owner{answer: Answer{Decision: AlwaysAllow}}, "none", true},
 		{"nobody", &owner{absent: true}, "", true},
 	} {
+		if samples.Step(1) > 1 && i%3 != 0 {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "servers.json")
 			c := startConnecting(t, func(cfg *Config) {
