@@ -66,6 +66,7 @@ func (p *place) scan() scan {
 	same := listed != 0 && listed == p.listed && slices.Equal(marks, p.last.marks) && p.last.again(p.dir)
 	if !same {
 		p.last, p.listed = scanOf(p.dir, marks), listed
+		p.last.respell(p.dir, &p.rec)
 	}
 	return p.last
 }

@@ -2,6 +2,7 @@ package settle
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,6 +63,32 @@ func scanOf(dir string, marks []string) scan {
 		})
 	}
 	return s
+}
+
+// respell gives a file the name by which it is recorded, where the file system takes that and its own for one.
+func (s *scan) respell(dir string, r *record) {
+	var known map[string]name // the recorded names, folded
+	for rel, st := range maps.Clone(s.leaves) {
+		if _, ok := r.Files[rel]; ok || r.Held[rel] != nil {
+			continue
+		}
+		if known == nil {
+			known = map[string]name{}
+			for _, was := range namesOf(r, scan{}) {
+				known[pathname.Folded.Of(string(was))] = was
+			}
+		}
+		was, ok := known[pathname.Folded.Of(string(rel))]
+		if _, stands := s.leaves[was]; !ok || stands {
+			continue
+		}
+		here, err := os.Lstat(filepath.Join(dir, string(rel)))
+		there, errThere := os.Lstat(filepath.Join(dir, string(was)))
+		if err == nil && errThere == nil && os.SameFile(here, there) {
+			delete(s.leaves, rel)
+			s.leaves[was] = st
+		}
+	}
 }
 
 func (s *scan) scanGitFile(dir string) {
