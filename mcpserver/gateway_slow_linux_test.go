@@ -64,9 +64,6 @@ func runServer(t *testing.T, h *Host) Reply {
 
 // TestServerSandbox: what a server sees.
 func TestServerSandbox(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short")
-	}
 	t.Setenv("TOOLHOST_TEST_SECRET", "of-the-host")
 	hosts := map[string]any{"network": map[string]any{"allowedDomains": []string{"example.com"}}}
 	tests := []struct {
@@ -117,9 +114,6 @@ func TestServerSandbox(t *testing.T) {
 
 // TestServerSurvivors: nothing of a server outlives the host, whatever it starts and whether it heeds the end of its input.
 func TestServerSurvivors(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short")
-	}
 	for _, sandboxed := range []bool{true, false} {
 		mark := fmt.Sprintf("3600.%d%v", os.Getpid(), sandboxed)
 		mark = strings.NewReplacer("true", "1", "false", "2").Replace(mark)
@@ -155,9 +149,6 @@ func processesWith(t *testing.T, text string) (found string) {
 
 // TestServerTask: a call that takes long becomes a task, which has the result and can be stopped. It gives up its turn.
 func TestServerTask(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short")
-	}
 	for _, stop := range []bool{false, true} {
 		flag := filepath.Join(t.TempDir(), "go")
 		if err := exec.Command("mkfifo", flag).Run(); err != nil {
@@ -199,9 +190,6 @@ func TestServerTask(t *testing.T) {
 
 // TestServerAudit: the record of a call says which server answered, and how.
 func TestServerAudit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short")
-	}
 	log := filepath.Join(t.TempDir(), "audit.jsonl")
 	h := servedBy(t, map[string]any{"s": shellEntry(t, "echo ran", map[string]any{"sandbox": false})},
 		func(c *Config) { c.AuditLog = log })
@@ -221,9 +209,6 @@ func TestServerAudit(t *testing.T) {
 
 // TestServerRules: calls of other servers are asked for, denied and allowed by rules on the server and the tool.
 func TestServerRules(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short")
-	}
 	for _, tt := range []struct{ allow, deny, want string }{
 		{"", "", "No rule allows"}, {"mcp__s", "", "ran"}, {"mcp__s__run", "", "ran"}, {"mcp__s__*", "", "ran"}, {"mcp__other", "", "No rule allows"},
 		{"mcp__s", "mcp__s__run", "denied by a rule"}, {"mcp__s", "mcp__s", "denied by a rule"},
@@ -244,9 +229,6 @@ func TestServerRules(t *testing.T) {
 
 // TestDeadServer: one of ten servers that does not answer keeps none of the others off the first list.
 func TestDeadServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short")
-	}
 	entries := map[string]any{"dead": map[string]any{"command": "sleep", "args": []string{"3600"}, "sandbox": false}}
 	for i := range 9 {
 		entries[fmt.Sprintf("s%d", i)] = shellEntry(t, "true", map[string]any{"sandbox": false})

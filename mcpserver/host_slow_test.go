@@ -13,9 +13,6 @@ import (
 // TestRulesOfMany: calls that come at once see the same rules, which a sandbox is kept for, and the rules of principals
 // that are many are not kept for ever.
 func TestRulesOfMany(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	h, _ := openHost(t, nil)
 	policies := make([]*guard.Policy, 16)
 	var all sync.WaitGroup

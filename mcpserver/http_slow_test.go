@@ -8,9 +8,6 @@ import (
 )
 
 func TestProgressIsNotLost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	body := strings.Replace(callAs("Bash", working).body, `"_meta":{`, `"_meta":{"progressToken":"t",`, 1)
 	for range 10 {

@@ -11,9 +11,6 @@ import (
 )
 
 func TestThousandSessions(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	const sessions, atOnce = 1000, 50
 	address, root := startWeb(t, nil)
 	for i := range sessions {

@@ -46,9 +46,6 @@ func TestReaderNeverBlocks(t *testing.T) {
 }
 
 func TestEndOfInput(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	for name, tt := range ends {
 		t.Run(name, func(t *testing.T) {
 			said, late := endedWhileRunning(t, tt.end)

@@ -10,9 +10,6 @@ import (
 
 // TestWorktreeLinks enters worktrees whose commits have a link in the place of a root, or of the caller's directory.
 func TestWorktreeLinks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short")
-	}
 	for _, roots := range [][]string{{"", "sub"}, {"sub"}, {""}} {
 		m := openMover(t, nil, func(c *Config) {
 			top := c.Roots[0]

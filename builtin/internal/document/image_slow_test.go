@@ -32,9 +32,6 @@ func grayJPEG(tb testing.TB, w, h int) []byte {
 
 // TestImageLimits makes what models refuse fit.
 func TestImageLimits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	tests := []struct {
 		name string
 		raw  []byte

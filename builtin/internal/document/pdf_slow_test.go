@@ -10,9 +10,6 @@ import (
 )
 
 func TestPDFPages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	thirty := make([]pdfPage, 30)
 	for i := range thirty {
 		thirty[i] = textPage(fmt.Sprintf("This is page %d.", i+1))

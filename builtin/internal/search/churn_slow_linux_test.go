@@ -24,9 +24,6 @@ import (
 // in, nothing may wait for ever, and nothing may be left. -samples=100 makes it
 // last.
 func TestChurn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	files := map[string]string{}
 	for i := range 60 {
 		files[fmt.Sprintf("d%d/e%d/f%d.txt", i%3, i%5, i)] = "needle\n"

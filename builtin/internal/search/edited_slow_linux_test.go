@@ -15,9 +15,6 @@ import (
 // TestPagesOfEdited changes files so that little of it shows, while an engine keeps the tree,
 // and demands the answers of one that keeps nothing.
 func TestPagesOfEdited(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	r := rand.New(rand.NewPCG(7, 8))
 	words := []string{"alpha", "bravo", "delta", "gamma"}
 	text := func() string {

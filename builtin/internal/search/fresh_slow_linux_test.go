@@ -214,9 +214,6 @@ func (s *scene) query() (string, func(e *Engine) (any, error)) {
 // TestFreshness lets another process change files at random; each change is
 // followed at once by a query, whose answer must be the one of a fresh walk.
 func TestFreshness(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	edits := samples.Rounds(randomEdits)
 	const perScene = 1000
 	other := startEditor(t)

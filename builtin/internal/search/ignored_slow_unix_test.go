@@ -17,9 +17,6 @@ import (
 // TestIgnoreBombs searches trees whose ignore files are small on disk, or one file under many names, and large in memory. What
 // follows of them is bounded, and said; and when they are gone their room is there again.
 func TestIgnoreBombs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	const dirs = 48
 	long := strings.Repeat("{a,b}", 10) + strings.Repeat("?x", 50) + "\n"
 	for _, tt := range []struct{ name, text string }{

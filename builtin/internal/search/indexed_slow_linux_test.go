@@ -20,9 +20,6 @@ import (
 // and one that keeps nothing, random questions about odd texts, between random edits:
 // the answers are the same, whatever the index left out and whatever was remembered.
 func TestIndexedAsWalked(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	queries := samples.Rounds(400)
 	draw := rand.New(rand.NewPCG(11, 12))
 	files := oddTexts()

@@ -16,9 +16,6 @@ import (
 // TestPages puts pages of every size together, with several workers: order and
 // counts are those of the whole.
 func TestPages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	files := map[string]string{}
 	for i := range 60 {
 		files[fmt.Sprintf("d%d/f%d.txt", i%7, i)] = strings.Repeat("hit\nmiss\n", i%5)
@@ -44,9 +41,6 @@ func TestPages(t *testing.T) {
 // TestHostilePatterns: each must end with an answer or an error in bounded
 // time and memory; the text is what makes backtracking engines hang.
 func TestHostilePatterns(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	root := writeTree(t, map[string]string{"a.txt": strings.Repeat("a", 20_000) + "\n" + strings.Repeat("aé", 5_000) + "\n"})
 	e := quiet(Config{})
 	for _, p := range []string{

@@ -14,9 +14,6 @@ import (
 // TestLoginPath starts runners as a desktop program would, with nearly no PATH,
 // and with login shells of all sorts.
 func TestLoginPath(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	dir := t.TempDir()
 	tag := newTag()
 	for name, test := range map[string]struct {

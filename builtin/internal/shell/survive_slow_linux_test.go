@@ -11,9 +11,6 @@ import (
 // TestNothingLeaks counts descriptors, goroutines (goleak in TestMain) and
 // children after many calls.
 func TestNothingLeaks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
 	// A short grace: bash loses a SIGTERM that arrives between fork and exec.
 	r := newRunner(t, Config{InheritPath: true, Spill: spillTo(t), Limits: Limits{Head: 10, Tail: 10},
 		Grace: 20 * time.Millisecond})
