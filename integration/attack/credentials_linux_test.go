@@ -30,8 +30,8 @@ import (
 	"github.com/toolhost/toolhost/integration/samples"
 )
 
-// realToken is in no source and in no program of the tests: commands can read those where they lie in /tmp.
-var realToken = "ghp_" + strings.ToLower("THEREALTOKENOFTHEPERSONATTHEMACHINE0")
+// realToken is in no source, in no program of the tests and in no other run of them: commands can read what lies in /tmp.
+var realToken = "ghp_" + strings.ToLower("THEREALTOKENOFTHE"+rand.Text()[:19])
 
 // credentialGround is a person with a masked token, and two services on loopback that know it: one may get it, the other not.
 type credentialGround struct {
