@@ -90,9 +90,9 @@ func build(path string) error {
 	if err != nil {
 		return err
 	}
-	shared, cgo, args := filepath.Join(cache, "toolhost-test", "toolhost"), "0", []string{"build"}
+	shared, cgo, args := filepath.Join(cache, "toolhost-test", "toolhost"), "0", []string{"build", "-buildvcs=false"}
 	if *raceHost {
-		shared, cgo, args = shared+"-race", "1", []string{"build", "-race"}
+		shared, cgo, args = shared+"-race", "1", []string{"build", "-buildvcs=false", "-race"}
 	}
 	if err := os.MkdirAll(filepath.Dir(shared), 0o755); err != nil {
 		return err
