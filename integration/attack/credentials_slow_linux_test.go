@@ -16,13 +16,10 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/host"
-	"github.com/toolhost/toolhost/integration/samples"
 )
 
-// secretCalls is how often each tool is called, and startingCalls how often those that start programs or connect.
+// secretCalls is how often each tool is called.
 const secretCalls = 200
-
-var startingCalls = map[string]int{"Bash": 40, "WebFetch": 40, "mcp__masked__login": 40, "Agent": 4}
 
 // found is what searchMemory says of a text that is there.
 var found = regexp.MustCompile(`found [1-9]\d* times`)
@@ -56,7 +53,7 @@ for top in ("/tmp", "/dev/shm", "/run", os.environ["HOME"], os.getcwd()):
 print("found", found, "times")
 END`
 
-// TestAttackCredentialsEverywhere: after many calls of every tool the token is in no result, memory, file of the sandbox, core file, record,
+// TestAttackCredentialsEverywhere: after 200 calls of every tool the token is in no result, memory, file of the sandbox, core file, record,
 // history or log.
 func TestAttackCredentialsEverywhere(t *testing.T) {
 	t.Parallel()
@@ -91,7 +88,7 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 	tasks := []string{"none"}
 	inputs := []secretCall{
 		{"Bash", func(i int) host.Args {
-			if i%20 == 0 {
+			if i%50 == 0 {
 				return host.Args{"command": login + strings.ReplaceAll(searchMemory, `"$1"`, reversed(realToken)) +
 					"\nulimit -Hc >>limit"}
 			}
@@ -141,8 +138,8 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 	all := 0
 	for _, c := range inputs {
 		worked, calls := 0, secretCalls
-		if n, ok := startingCalls[c.tool]; ok {
-			calls = samples.Rounds(n)
+		if c.tool == "Agent" {
+			calls = secretCalls / 10 // each starts programs in a sandbox of its own
 		}
 		all += calls
 		for i := range calls {
