@@ -74,6 +74,13 @@ func (t *target) load() error {
 		return fmt.Errorf("%s has %d bytes, Edit and Write change files of up to %d: use Bash", t.path,
 			t.info.Size(), maxTarget)
 	}
+	if t.info.Size() >= largeTarget { // it is not read for nothing
+		head := make([]byte, document.DetectBytes)
+		n, _ := f.ReadAt(head, 0) // an error shows below
+		if err := t.notText(head[:n]); err != nil {
+			return err
+		}
+	}
 	t.releaseMemory() // of an earlier load
 	if t.release, err = memory.Take(copies * t.info.Size()); err != nil {
 		return fmt.Errorf("%s is %w", t.path, err)
@@ -187,11 +194,19 @@ func (t *target) concurrentChange(env *Env, err error) error {
 
 // unread returns the error for a file that this scope has not read.
 func (t *target) unread() error {
-	if kind, what := document.Detect(t.content[:min(len(t.content), document.DetectBytes)],
-		t.path.Real()); kind == document.OtherFile {
-		return fmt.Errorf("%s is not text (%s): Read cannot show it, so it was not changed. To replace the whole file, remove it with Bash, then repeat this call", t.path, what)
+	if err := t.notText(t.content[:min(len(t.content), document.DetectBytes)]); err != nil {
+		return err
 	}
 	return fmt.Errorf("%s has not been read in this session: Read it first, then repeat this call", t.path)
+}
+
+// notText returns the error for a file that Read cannot show, by the beginning of the file.
+func (t *target) notText(head []byte) error {
+	kind, what := document.Detect(head, t.path.Real())
+	if kind != document.OtherFile {
+		return nil
+	}
+	return fmt.Errorf("%s is not text (%s): Read cannot show it, so it was not changed. To replace the whole file, remove it with Bash, then repeat this call", t.path, what)
 }
 
 // text returns the content as text, in the charset in which it was shown or written. It returns nil if it is not text.
