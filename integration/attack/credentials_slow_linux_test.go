@@ -56,7 +56,6 @@ END`
 // TestAttackCredentialsEverywhere: after 200 calls of every tool the token is in no result, memory, file of the sandbox, core file, record,
 // history or log.
 func TestAttackCredentialsEverywhere(t *testing.T) {
-	t.Parallel()
 	g := newCredentialGround(t)
 	program := filepath.Join(g.Home, "server.py")
 	host.MustWrite(t, program, maskedServer)
@@ -89,8 +88,8 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 	inputs := []secretCall{
 		{"Bash", func(i int) host.Args {
 			if i%50 == 0 {
-				return host.Args{"command": login + strings.ReplaceAll(searchMemory, `"$1"`, reversed(realToken)) +
-					"\nulimit -Hc >>limit"}
+				return host.Args{"command": "ulimit -Hc >>limit\n" + login +
+					strings.ReplaceAll(searchMemory, `"$1"`, reversed(realToken))}
 			}
 			return host.Args{"command": commands[i%len(commands)], "run_in_background": i%20 == 19}
 		}},
