@@ -94,7 +94,7 @@ var guardMayImport = map[string][]string{
 	"guard/settle":            {"guard/internal/pathname", "guard/internal/realpath", "guard/privatefile", "guard/statedir"},
 	"guard/statedir":          {"guard/privatefile"},
 	"guard/privatedir":        {"guard/privatefile", "guard/statedir"},
-	"guard/sandbox":           {"guard/changes", "guard/hostprogram", "guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/proxy", "guard/privatefile", "guard/settle", "guard/sshagent", "guard/statedir"},
+	"guard/sandbox":           {"guard/changes", "guard/hostprogram", "guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/pathname", "guard/internal/proxy", "guard/privatefile", "guard/settle", "guard/sshagent", "guard/statedir"},
 	"guard/settings":          {"guard/credential", "guard/internal/realpath", "guard/internal/pathname", "guard/lease", "guard/privatefile", "guard/sshagent"},
 	"guard/sshagent":          {},
 }
