@@ -30,13 +30,11 @@ import (
 	"github.com/toolhost/toolhost/integration/samples"
 )
 
-// realToken is in no source, in no program of the tests and in no other run of them: commands can read what lies in /tmp.
-var realToken = "ghp_" + strings.ToLower("THEREALTOKENOFTHE"+rand.Text()[:19])
-
 // credentialGround is a person with a masked token, and two services on loopback that know it: one may get it, the other not.
 type credentialGround struct {
 	host.Person
 	t            *testing.T
+	token        string // is in no source, in no program of the tests and in no other test: commands can read what lies in /tmp
 	mine, others string // host and port
 	env          []string
 	files        []string // that hold the token
@@ -44,11 +42,11 @@ type credentialGround struct {
 
 func newCredentialGround(t *testing.T) *credentialGround {
 	host.NeedsContained(t)
-	g := &credentialGround{Person: host.NewPerson(t), t: t}
+	g := &credentialGround{Person: host.NewPerson(t), t: t, token: "ghp_" + strings.ToLower("THEREALTOKENOFTHE"+rand.Text()[:19])}
 	roots := filepath.Join(g.Home, "roots.pem")
 	var all []byte
 	for _, at := range []*string{&g.mine, &g.others} {
-		server := httptest.NewUnstartedServer(http.HandlerFunc(service))
+		server := httptest.NewUnstartedServer(http.HandlerFunc(g.service))
 		server.Config.ErrorLog = log.New(io.Discard, "", 0)
 		server.TLS = localhostCertificate(t)
 		server.StartTLS()
@@ -58,7 +56,7 @@ func newCredentialGround(t *testing.T) *credentialGround {
 		all = append(all, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.TLS.Certificates[0].Certificate[0]})...)
 	}
 	host.Must(t, os.WriteFile(roots, all, 0o644))
-	g.env = append(host.CleanEnv(g.Home), "GITHUB_TOKEN="+realToken, "SSL_CERT_FILE="+roots)
+	g.env = append(host.CleanEnv(g.Home), "GITHUB_TOKEN="+g.token, "SSL_CERT_FILE="+roots)
 	g.Settings(t, fmt.Sprintf(`{"permissions": {"defaultMode": "bypassPermissions"}, "remote": {"linger": "100ms"}, "web": {"allowPrivate": [%[1]q, %[2]q]}, "sandbox": {"network": {"allowedDomains": [%[1]q, %[2]q]},
 		"credentials": {"envVars": [{"name": "GITHUB_TOKEN", "mode": "mask", "injectHosts": [%[1]q], "header": "Authorization: Bearer $"},
 			{"name": "BY_COMMAND", "mode": "mask", "injectHosts": [%[1]q], "command": %[3]q}, {"name": "BY_FILE", "mode": "mask", "injectHosts": [%[1]q], "file": "~/token"},
@@ -68,18 +66,18 @@ func newCredentialGround(t *testing.T) *credentialGround {
 		g.mine, g.others, "cat "+filepath.Join(g.Home, "token"), filepath.Join(g.Project, "open", "token")))
 	for name, text := range map[string]string{"token": "%s\n", ".netrc": "machine localhost login me password %s\n",
 		".config/gh/hosts.yml": "localhost:\n    oauth_token: %s\n", "own": "t=%s\nu=seen\n", ".npmrc": "nothing that a reader finds %s\n"} {
-		host.WriteIn(t, g.Home, name, fmt.Sprintf(text, realToken))
+		host.WriteIn(t, g.Home, name, fmt.Sprintf(text, g.token))
 		g.files = append(g.files, filepath.Join(g.Home, name))
 	}
-	host.WriteIn(t, g.Project, "open/token", realToken)
+	host.WriteIn(t, g.Project, "open/token", g.token)
 	g.files = append(g.files, filepath.Join(g.Project, "open", "token"))
 	return g
 }
 
 // service says who the caller is, and repeats what it was sent.
-func service(w http.ResponseWriter, r *http.Request) {
+func (g *credentialGround) service(w http.ResponseWriter, r *http.Request) {
 	_, password, _ := r.BasicAuth()
-	in := password == realToken || strings.HasSuffix(r.Header.Get("Authorization"), realToken)
+	in := password == g.token || strings.HasSuffix(r.Header.Get("Authorization"), g.token)
 	if !in {
 		w.WriteHeader(http.StatusUnauthorized)
 	}
@@ -147,8 +145,8 @@ func localhostCertificate(t *testing.T) *tls.Config {
 // unseen looks for the token in a text, in the forms in which it travels.
 func (g *credentialGround) unseen(where, text string) {
 	g.t.Helper()
-	for _, form := range []string{realToken, base64.StdEncoding.EncodeToString([]byte("me:" + realToken)),
-		base64.StdEncoding.EncodeToString([]byte(realToken)), url.QueryEscape(realToken)} {
+	for _, form := range []string{g.token, base64.StdEncoding.EncodeToString([]byte("me:" + g.token)),
+		base64.StdEncoding.EncodeToString([]byte(g.token)), url.QueryEscape(g.token)} {
 		if strings.Contains(text, form) {
 			g.t.Errorf("the token is in %s:\n%s", where, host.Clip(text, 2000))
 		}
@@ -229,7 +227,7 @@ print(open(f).read())'`, "machine localhost"},
 	}
 	s.End()
 	for _, path := range g.files {
-		if !strings.Contains(host.Get(t, path), realToken) {
+		if !strings.Contains(host.Get(t, path), g.token) {
 			t.Errorf("%s has changed", path)
 		}
 	}

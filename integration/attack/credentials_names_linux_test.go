@@ -36,7 +36,7 @@ END
 // TestAttackCredentialsNames: other ways to a service than by its name, and other protocols, get no token.
 func TestAttackCredentialsNames(t *testing.T) {
 	g := newCredentialGround(t)
-	rebound := httptest.NewUnstartedServer(http.HandlerFunc(service)) // where the name leads to after its address has changed
+	rebound := httptest.NewUnstartedServer(http.HandlerFunc(g.service)) // where the name leads to after its address has changed
 	rebound.Config.ErrorLog = log.New(io.Discard, "", 0)
 	rebound.TLS = localhostCertificate(t) // which no authority knows
 	rebound.StartTLS()
@@ -130,7 +130,7 @@ END
 // TestHonestCredentials: programs that read tokens where they are used to log in with sentinels.
 func TestHonestCredentials(t *testing.T) {
 	g := newCredentialGround(t)
-	host.WriteIn(t, g.Home, ".netrc", fmt.Sprintf("machine localhost login me password %s\nmachine %s login me password %[1]s\n", realToken, g.mine))
+	host.WriteIn(t, g.Home, ".netrc", fmt.Sprintf("machine localhost login me password %s\nmachine %s login me password %[1]s\n", g.token, g.mine))
 	home, _ := os.UserHomeDir()
 	g.env = append(g.env, "RUSTUP_HOME="+filepath.Join(home, ".rustup"))
 	s := g.start()

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +20,8 @@ import (
 // secretCalls is how often each tool is called.
 const secretCalls = 200
 
-// found is what searchMemory says of a text that is there.
-var found = regexp.MustCompile(`found [1-9]\d* times`)
+// searchTimeout is how many milliseconds a search may take. A search that becomes a task is found by the next one: it holds the text.
+const searchTimeout = 600_000
 
 // A secretCall is a tool with its input in each call.
 type secretCall struct {
@@ -30,10 +29,11 @@ type secretCall struct {
 	input func(i int) host.Args
 }
 
-// searchMemory looks for a text, given backwards, in the memory of all processes of the sandbox and in the files of a directory.
+// searchMemory looks for a text, given backwards, in the memory of all processes of the sandbox and in the files that were changed since a
+// minute before the repository was made. Older files cannot hold the text, and /tmp may hold many of them.
 const searchMemory = `python3 - "$1" <<'END'
 import os, re, sys
-want, found = sys.argv[1][::-1].encode(), 0
+want, found, since = sys.argv[1][::-1].encode(), 0, os.stat(".git/HEAD").st_ctime - 60
 for pid in filter(str.isdigit, os.listdir("/proc")):
     if int(pid) == os.getpid(): continue
     try:
@@ -48,7 +48,8 @@ for top in ("/tmp", "/dev/shm", "/run", os.environ["HOME"], os.getcwd()):
     for d, _, names in os.walk(top):
         for n in names:
             try:
-                if os.path.isfile(os.path.join(d, n)): found += open(os.path.join(d, n), "rb").read().count(want)
+                n = os.path.join(d, n)
+                if os.path.isfile(n) and os.stat(n).st_ctime > since: found += open(n, "rb").read().count(want)
             except OSError: pass
 print("found", found, "times")
 END`
@@ -56,6 +57,7 @@ END`
 // TestAttackCredentialsEverywhere: after 200 calls of every tool the token is in no result, memory, file of the sandbox, core file, record,
 // history or log.
 func TestAttackCredentialsEverywhere(t *testing.T) {
+	t.Parallel()
 	g := newCredentialGround(t)
 	program := filepath.Join(g.Home, "server.py")
 	host.MustWrite(t, program, maskedServer)
@@ -88,8 +90,8 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 	inputs := []secretCall{
 		{"Bash", func(i int) host.Args {
 			if i%50 == 0 {
-				return host.Args{"command": "ulimit -Hc >>limit\n" + login +
-					strings.ReplaceAll(searchMemory, `"$1"`, reversed(realToken))}
+				return host.Args{"timeout": searchTimeout, "command": "ulimit -Hc >>limit\n" + login +
+					strings.ReplaceAll(searchMemory, `"$1"`, reversed(g.token))}
 			}
 			return host.Args{"command": commands[i%len(commands)], "run_in_background": i%20 == 19}
 		}},
@@ -136,7 +138,7 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 	}
 	all := 0
 	for _, c := range inputs {
-		worked, calls := 0, secretCalls
+		worked, calls, begin := 0, secretCalls, time.Now()
 		if c.tool == "Agent" {
 			calls = secretCalls / 10 // each starts programs in a sandbox of its own
 		}
@@ -146,8 +148,8 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 			if !failed {
 				worked++
 			}
-			if found.MatchString(text) {
-				t.Errorf("in the sandbox the token is %s", text)
+			if search := c.tool == "Bash" && i%50 == 0; search && !strings.Contains(text, "\nfound 0 times") {
+				t.Errorf("a search for the token says %s", text)
 			}
 			g.unseen(c.tool, text)
 			if id := taskID.FindString(text); c.tool == "Bash" && i%20 == 19 && id != "" {
@@ -157,7 +159,7 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 				t.Errorf("an agent says %s", text)
 			}
 		}
-		t.Logf("%s: %d of %d calls", c.tool, worked, calls)
+		t.Logf("%s: %d of %d calls in %v", c.tool, worked, calls, time.Since(begin))
 	}
 	s.End()
 	g.unseen("stderr", s.Stderr.String())
