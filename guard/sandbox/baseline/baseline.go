@@ -348,9 +348,8 @@ func (k *Keeper) look(always bool) time.Duration {
 	return time.Since(began)
 }
 
-// configQuiet is how long a configuration must be unchanged before it is rewritten while commands run: git config
-// fails where another process has locked the file, and commands often set several values. The examination every
-// [lookAgain] does not wait for it.
+// configQuiet is how long a configuration must be unchanged before it is rewritten while commands run: they often set
+// several values. The examination every [lookAgain] does not wait for it.
 const configQuiet = 100 * time.Millisecond
 
 // Hooks creates the hooks directory of each repository that has none in some of the directories that Begin was called

@@ -2,6 +2,7 @@ package baseline
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"crypto/rand"
 
 	"github.com/toolhost/toolhost/guard/internal/gitrepo"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/chmodretry"
@@ -160,18 +159,9 @@ func (k *Keeper) judgeSettings(it item, was file) ([]string, error) {
 		return notes, nil
 	}
 	var gone []removed
-	err = it.tree.within(it.path, func(root *os.Root, rel string) error {
-		unlock := lockConfig(root, rel)
-		defer unlock()
-		text, err := readText(it.path, it.stamp) // git may have written it meanwhile
-		if err != nil {
-			return err
-		}
-		kept, cut, err := it.cut(text, was.Text)
-		if gone = cut; err != nil || len(cut) == 0 {
-			return err
-		}
-		return put(root, rel, kept, it.stamp)
+	err = it.tree.within(it.path, func(root *os.Root, rel string) (err error) {
+		gone, err = it.takeOut(root, rel, was)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: a command has put settings that execute programs into %s, and they could not be taken out: %w", it.path, err)
@@ -283,30 +273,70 @@ func (t *tree) inRoot(path string, f func(root *os.Root, rel string) error) erro
 	return f(root, rel)
 }
 
-// Limits of waiting for a configuration that git has locked: it holds the lock for less than a millisecond.
+// Limits of waiting for a configuration that git has locked: it holds the lock for less than a millisecond. A command
+// could hold it forever.
 const (
 	lockTries = 20
 	lockPause = time.Millisecond
 )
 
-// lockConfig locks a configuration as git does. A command could keep the lock forever, so the wait is short.
-func lockConfig(root *os.Root, rel string) (unlock func()) {
-	for range lockTries {
-		f, err := root.OpenFile(rel+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err == nil {
-			f.Close()
-			return func() { _ = root.Remove(rel + ".lock") }
+// errLocked reports that git writes a configuration, or has written it since it was read.
+var errLocked = errors.New("git writes it")
+
+// takeOut removes settings from a file, and returns them.
+func (it item) takeOut(root *os.Root, rel string, was file) (gone []removed, err error) {
+	for try := 0; ; try++ {
+		st, err := statOf(it.path)
+		if err != nil {
+			return nil, err
 		}
-		if !errors.Is(err, fs.ErrExist) {
-			break
+		text, err := readText(it.path, st)
+		if err != nil {
+			return nil, err
+		}
+		kept, gone, err := it.cut(text, was.Text)
+		if err != nil || len(gone) == 0 {
+			return nil, err
+		}
+		err = putBy(root, rel, kept, it.stamp, func(next string) error {
+			if try == lockTries {
+				return root.Rename(next, rel) // the lock is not that of git
+			}
+			return it.renameLocked(root, next, rel, st)
+		})
+		if !errors.Is(err, errLocked) {
+			return gone, err
 		}
 		time.Sleep(lockPause)
 	}
-	return func() {}
+}
+
+// renameLocked renames a file to that of a configuration, which must be as st says. Like git it gives the new file the
+// name of the lock first. git config fails where it finds a lock, so nothing else is done meanwhile.
+func (it item) renameLocked(root *os.Root, next, rel string, st stamp) error {
+	lock := rel + ".lock"
+	switch err := root.Link(next, lock); {
+	case errors.Is(err, fs.ErrExist):
+		return errLocked
+	case err != nil: // a file system without hard links
+		return root.Rename(next, rel)
+	}
+	if now, err := statOf(it.path); err != nil || now != st {
+		return errors.Join(errLocked, root.Remove(lock))
+	}
+	if err := root.Rename(lock, rel); err != nil {
+		return errors.Join(err, root.Remove(lock))
+	}
+	return root.Remove(next)
 }
 
 // put replaces whatever has the name of a file with a file of the same mode.
 func put(root *os.Root, rel string, text []byte, like stamp) error {
+	return putBy(root, rel, text, like, func(next string) error { return root.Rename(next, rel) })
+}
+
+// putBy is put with a function that gives the new file its name.
+func putBy(root *os.Root, rel string, text []byte, like stamp, name func(next string) error) error {
 	return chmodretry.Do(root, filepath.Dir(rel), func() error {
 		next := rel + "." + rand.Text() // a name that a task cannot put a link at
 		f, err := root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, like.Mode.Perm())
@@ -316,7 +346,7 @@ func put(root *os.Root, rel string, text []byte, like stamp) error {
 		_ = f.Chown(int(like.User), int(like.Group)) // without the right to it, both are ours already
 		_, err = f.Write(text)
 		if err = errors.Join(err, f.Close()); err == nil {
-			err = root.Rename(next, rel)
+			err = name(next)
 		}
 		if err != nil {
 			return errors.Join(err, root.Remove(next))
