@@ -4,6 +4,7 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,9 +47,9 @@ func TestHangingServer(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is missing")
 	}
-	for _, tt := range []struct {
+	tests := []struct {
 		name, hang  string
-		drip, known bool
+		drip, known bool // whether the server hangs once its tools are known
 	}{
 		{"at the start", "start", false, false},
 		{"at the start, dripping", "start", true, false},
@@ -60,56 +61,62 @@ func TestHangingServer(t *testing.T) {
 		{"at the call", "tools/call", false, true},
 		{"at the call, dripping", "tools/call", true, true},
 		{"at the list that has changed, and the call", "refresh", false, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			c := hanging(t, tt.hang, tt.drip, tt.known)
-			c.send(toolCall(1, "mcp__s__run", "{}"))
-			c.send(toolCall(2, "mcp__s__run", "{}"))
-			c.send(toolCall(3, "Bash", `{"command":"echo runs"}`))
-			got := map[string]bool{}
-			for !got["3"] {
-				a := c.receive()
-				if got[string(a.ID)] = true; string(a.ID) == "3" && !strings.Contains(string(a.Result), "runs") {
-					t.Errorf("Bash: %s", a.Result)
-				}
-			}
-			if hangs := tt.hang != "refresh"; hangs && len(got) > 1 {
-				t.Errorf("answers before that of Bash: %v", got)
-			}
-			c.send(toolCall(4, "Bash", `{"command":"echo again"}`))
-			for a := c.receive(); string(a.ID) != "4"; a = c.receive() {
-			}
-		})
 	}
-}
-
-// hanging opens a host with a server that hangs. If known, the server hangs once its tools are known.
-func hanging(t *testing.T, hang string, drip, known bool) *pipeClient {
-	t.Helper()
 	dir := t.TempDir()
 	program, file := filepath.Join(dir, "server.sh"), filepath.Join(dir, "servers.json")
 	if err := os.WriteFile(program, []byte(hangingServer), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"HANG": hang}
-	if drip {
-		env["DRIP"] = "1"
+	servers, allow := map[string]any{}, []string{"Bash"}
+	for i, tt := range tests {
+		env := map[string]string{"HANG": tt.hang}
+		if tt.drip {
+			env["DRIP"] = "1"
+		}
+		if tt.known {
+			env["FIRST"] = filepath.Join(dir, fmt.Sprint(i))
+		}
+		allow = append(allow, fmt.Sprintf("mcp__s%d", i))
+		servers[fmt.Sprintf("s%d", i)] = map[string]any{"command": program, "env": env, "sandbox": false}
 	}
-	if known {
-		env["FIRST"] = filepath.Join(dir, "first")
-	}
-	raw, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"s": map[string]any{"command": program,
-		"env": env, "sandbox": false}}})
-	if err == nil {
-		err = os.WriteFile(file, raw, 0o600)
-	}
+	raw, err := json.Marshal(map[string]any{"mcpServers": servers})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := startPipe(t, nil, func(c *Config) { c.MCPConfig, c.Allow = []string{file}, []string{"mcp__s", "Bash"} })
-	for known && !c.host.tools.has("mcp__s__run") {
-		c.host.gateway.Wait(t.Context())
-		time.Sleep(20 * time.Millisecond)
+	writeFile(t, file, string(raw))
+	c := startPipe(t, nil, func(c *Config) { c.MCPConfig, c.Allow = []string{file}, allow })
+	call := func(row, n int, tool, args string) { // in the row's conversation
+		c.send(strings.Replace(toolCall(10*row+n, tool, args), `"params":{`, fmt.Sprintf(`"params":{"_meta":{"threadId":"%d"},`, row), 1))
 	}
-	return c
+	for i, tt := range tests {
+		tool := fmt.Sprintf("mcp__s%d__run", i)
+		for tt.known && !c.host.tools.has(tool) {
+			c.host.gateway.Wait(t.Context())
+			time.Sleep(20 * time.Millisecond)
+		}
+		call(i, 1, tool, "{}")
+		call(i, 2, tool, "{}")
+		call(i, 3, "Bash", `{"command":"echo runs"}`)
+	}
+	got := map[string]bool{}
+	for i, tt := range tests {
+		of := func(n int) string { return fmt.Sprint(10*i + n) }
+		for !got[of(3)] {
+			a := c.receive()
+			if got[string(a.ID)] = true; string(a.ID)[len(a.ID)-1] == '3' && !strings.Contains(string(a.Result), "runs") {
+				t.Errorf("Bash: %s", a.Result)
+			}
+		}
+		if tt.hang != "refresh" && (got[of(1)] || got[of(2)]) {
+			t.Errorf("%s: answers before that of Bash: %v", tt.name, got)
+		}
+	}
+	for i := range tests {
+		call(i, 4, "Bash", `{"command":"echo again"}`)
+	}
+	for i := range tests {
+		for !got[fmt.Sprint(10*i+4)] {
+			got[string(c.receive().ID)] = true
+		}
+	}
 }
