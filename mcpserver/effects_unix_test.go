@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -56,8 +57,8 @@ func TestEffectsAreShown(t *testing.T) {
 	var b strings.Builder
 	for _, mode := range []string{settings.ModeDefault, settings.ModeAcceptEdits, settings.ModePlan,
 		settings.ModeDontAsk, settings.ModeBypass} {
-		for _, call := range effectCalls {
-			fmt.Fprintf(&b, "%s %s %s\n%s\n", mode, call[0], call[1], effectsShown(t, mode, call[0], call[1]))
+		for i, shown := range effectsShown(t, mode) {
+			fmt.Fprintf(&b, "%s %s %s\n%s\n", mode, effectCalls[i][0], effectCalls[i][1], shown)
 		}
 	}
 	golden := filepath.Join("testdata", "effects.golden")
@@ -80,8 +81,8 @@ func TestEffectsAreShown(t *testing.T) {
 // variable is what differs from run to run in a record.
 var variable = regexp.MustCompile(`"(time|scope|question)":"[^"]*",?|"(duration_ms|result_bytes)":[0-9.]+,?`)
 
-// effectsShown makes one call and returns its record, the verdict of a check, and the question.
-func effectsShown(t *testing.T, mode, tool, args string) string {
+// effectsShown makes the calls and returns for each its record, the verdict of a check, and the question.
+func effectsShown(t *testing.T, mode string) (shown []string) {
 	t.Helper()
 	outside, log := t.TempDir(), filepath.Join(t.TempDir(), "audit.jsonl")
 	writeFile(t, filepath.Join(outside, "b.txt"), "b\n")
@@ -104,27 +105,54 @@ func effectsShown(t *testing.T, mode, tool, args string) string {
 		}
 	})
 	replace := strings.NewReplacer(root, "ROOT", outside, "OUTSIDE", filepath.Dir(config), "SETTINGS")
-	args = strings.ReplaceAll(args, "OUTSIDE", outside)
-	verdict, err := h.Operator().Check(context.Background(), LocalPrincipal, tool, json.RawMessage(args))
-	if err != nil {
-		t.Fatal(err)
-	}
-	checked, err := json.Marshal(verdict)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx := context.WithValue(context.Background(), extraKey{}, &extraRun{})
-	reply := h.Call(ctx, h.AdmitNamed("one"), Request{Tool: tool, Args: json.RawMessage(args), CanAsk: true})
+	said, questions := make([]string, len(effectCalls)), make([]*Question, len(effectCalls))
+	for i, call := range effectCalls {
+		tool, args := call[0], json.RawMessage(strings.ReplaceAll(call[1], "OUTSIDE", outside))
+		verdict, err := h.Operator().Check(context.Background(), LocalPrincipal, tool, args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked, err := json.Marshal(verdict)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said[i] = fmt.Sprintf("  check %s\n", checked)
+		q := h.Call(ctx, h.AdmitNamed("one"), Request{Tool: tool, Args: args, CanAsk: true}).Question
+		if questions[i] = q; q != nil {
+			said[i] += fmt.Sprintf("  question %q in %q, input %s, always %q\n", q.Message, q.Dir, q.Input, q.Always)
+		}
+	}
 	if err := h.Close(); err != nil { // writes what waits for an answer
 		t.Fatal(err)
 	}
-	record, err := os.ReadFile(log)
+	records, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := fmt.Sprintf("  audit %s  check %s\n", variable.ReplaceAll(record, nil), checked)
-	if q := reply.Question; q != nil {
-		shown += fmt.Sprintf("  question %q in %q, input %s, always %q\n", q.Message, q.Dir, q.Input, q.Always)
+	asked, others := map[string]string{}, []string{} // by question; in the order of the calls
+	for line := range strings.Lines(string(records)) {
+		var r audit.Record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if shown := "  audit " + variable.ReplaceAllString(line, ""); r.Question != "" {
+			asked[r.Question] = shown
+		} else {
+			others = append(others, shown)
+		}
 	}
-	return replace.Replace(shown)
+	if len(asked)+len(others) != len(effectCalls) {
+		t.Fatalf("%d records of %d calls", len(asked)+len(others), len(effectCalls))
+	}
+	for i, q := range questions {
+		var record string
+		if q != nil {
+			record = asked[q.ID]
+		} else {
+			record, others = others[0], others[1:]
+		}
+		shown = append(shown, replace.Replace(record+said[i]))
+	}
+	return shown
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// shellServer is a server of the old era that answers each call with what the command in its variable CMD prints.
+// shellServer is a server of the old era that answers each call with what the command in its variable CMD prints. It ends with its
+// input, unless STAYS is set.
 const shellServer = `#!/bin/bash
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
 while read -r line; do
@@ -29,7 +30,7 @@ while read -r line; do
 	*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
 	esac
 done
-sleep 3600
+[[ ! $STAYS ]] || sleep 3600
 `
 
 // shellEntry is the entry of a server that runs a command for each call, with more members.
@@ -119,7 +120,7 @@ func TestServerSurvivors(t *testing.T) {
 		mark = strings.NewReplacer("true", "1", "false", "2").Replace(mark)
 		command := "(setsid sleep " + mark + " >/dev/null 2>&1 &); sleep " + mark +
 			" >/dev/null 2>&1 & disown; echo started"
-		h := servedBy(t, map[string]any{"s": shellEntry(t, command, map[string]any{"sandbox": sandboxed})}, nil)
+		h := servedBy(t, map[string]any{"s": shellEntry(t, "", map[string]any{"sandbox": sandboxed, "env": map[string]string{"CMD": command, "STAYS": "1"}})}, nil)
 		if r := runServer(t, h); !strings.Contains(r.Text, "started") {
 			t.Errorf("sandbox %v: %q", sandboxed, r.Text)
 		}
