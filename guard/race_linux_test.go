@@ -23,7 +23,7 @@ func TestSwapRace(t *testing.T) {
 	ws := filepath.Join(top, "ws")
 	tree(t, top, "ws/sub/f", "out/f", "ws/link -> "+top+"/out")
 	p := policy(t, ws, nil)
-	rounds := samples.Rounds(3000)
+	rounds := samples.Raced(3000)
 	var stop atomic.Bool
 	var swaps sync.WaitGroup
 	swaps.Go(func() {

@@ -25,10 +25,18 @@ func TestRulesOfMany(t *testing.T) {
 			t.Error("the same settings were made different rules of")
 		}
 	}
-	for i := range 2 * maxPolicies {
+	for ; h.policies.compiledCount < maxPolicies; h.policies.compiledCount++ { // many have come, whose rules take long to compile
+		h.policies.compiled.Store(fmt.Sprint("early ", h.policies.compiledCount), compiledPolicy{})
+	}
+	for i := range 16 {
 		h.policies.of(fmt.Sprint(i))
 		if h.policies.compiledCount > maxPolicies {
 			t.Fatalf("the rules of %d principals are kept", h.policies.compiledCount)
+		}
+		kept := 0
+		h.policies.compiled.Range(func(_, _ any) bool { kept++; return true })
+		if kept != h.policies.compiledCount {
+			t.Fatalf("the rules of %d principals are kept, and %d are counted", kept, h.policies.compiledCount)
 		}
 	}
 }

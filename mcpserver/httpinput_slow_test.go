@@ -8,10 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 func TestThousandSessions(t *testing.T) {
-	const sessions, atOnce = 1000, 50
+	const atOnce = 50
+	sessions := samples.Rounds(1000)
 	address, root := startWeb(t, nil)
 	for i := range sessions {
 		writeFile(t, filepath.Join(root, fmt.Sprintf("f%d", i)), fmt.Sprintf("content of %d.\n", i))

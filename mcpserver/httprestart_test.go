@@ -148,7 +148,7 @@ func TestWebLifecyclesLeaveAFlatHeap(t *testing.T) {
 
 // Each of many sessions has a stream open and calls; all of them at once.
 func TestManyStreams(t *testing.T) {
-	sessions := samples.Rounds(100)
+	sessions := samples.Raced(100)
 	h, _ := openHost(t, map[string]string{"a.txt": "content\n"})
 	url, _ := serveWeb(t, h)
 	all := make([]map[string]string, sessions)

@@ -59,8 +59,8 @@ func TestWebSoak(t *testing.T) {
 		t.Skip("slow")
 	}
 	const clients = 12
-	lasting := time.Duration(samples.Rounds(4)) * time.Second
-	generations := samples.Rounds(3)
+	lasting := time.Duration(samples.Raced(4)) * time.Second
+	generations := samples.Raced(3)
 	home, root := t.TempDir(), t.TempDir()
 	openHost(t, nil) // cuts off the developer's own settings
 	writeFile(t, filepath.Join(root, "read.txt"), "content\n")

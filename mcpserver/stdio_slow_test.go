@@ -11,15 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/mcpserver/internal/stdio"
 )
 
 func TestReaderNeverBlocks(t *testing.T) {
 	c := startPipe(t, nil)
-	calls := 200
-	if testing.Short() {
-		calls = 50
-	}
+	calls := samples.Rounds(200)
 	go func() {
 		for i := range calls {
 			c.send(toolCall(i, "Bash", fmt.Sprintf(`{"command":"until [ -e go ]; do sleep 0.01; done; echo %d >> order"}`, i)))

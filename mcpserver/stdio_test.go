@@ -218,7 +218,7 @@ const waitFor = `{"command":"until [ -e go ]; do sleep 0.01; done"}`
 // TestReaderKeepsTheLead: whoever waited to lead leads on when the next message is no request.
 func TestReaderKeepsTheLead(t *testing.T) {
 	c := startPipe(t, nil)
-	for i := range samples.Rounds(60) { // in the first ones no one waits yet
+	for i := range samples.Raced(60) { // in the first ones no one waits yet
 		file := fmt.Sprint("go", i)
 		c.send(toolCall(i, "Bash", fmt.Sprintf(`{"command":"until [ -e %s ]; do sleep 0.01; done"}`, file)))
 		c.send(`{"jsonrpc":"2.0","method":"notifications/something"}`)

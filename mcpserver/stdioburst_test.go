@@ -18,7 +18,7 @@ import (
 func TestTogetherNobodyWaitsForACall(t *testing.T) {
 	c := startPipe(t, nil)
 	const calls = 3 // the first runs, the others wait at the gate
-	for round := range samples.Rounds(20) {
+	for round := range samples.Raced(20) {
 		var together []string
 		for i := range calls {
 			together = append(together, toolCall(round*calls+i, "Bash", fmt.Sprintf(`{"command":"until [ -e go%d ]; do sleep 0.01; done"}`, round)))
@@ -50,7 +50,7 @@ func TestTogetherAllAreAnswered(t *testing.T) {
 		texts[fmt.Sprintf("f%d.txt", i)] = fmt.Sprintf("this is %d.\n", i)
 	}
 	c := startPipe(t, texts)
-	for round := range samples.Rounds(20) {
+	for round := range samples.Raced(20) {
 		var together []string
 		for i := range files {
 			together = append(together, toolCall(round*files+i, "Read", fmt.Sprintf(`{"file_path":"f%d.txt"}`, i)))
@@ -88,7 +88,7 @@ func (s *turnstile) CallReached(_ context.Context, c audit.Call, at audit.Stage)
 // TestTogetherSettingsAreLookedAtAnew: a call sees the settings as the one before it left them, though all came in before anybody
 // looked.
 func TestTogetherSettingsAreLookedAtAnew(t *testing.T) {
-	for range samples.Rounds(5) {
+	for range samples.Raced(5) {
 		var turn turnstile
 		c := startPipe(t, map[string]string{".claude/settings.json": `{}`, "secret.txt": "the secret\n"}, func(cfg *Config) {
 			turn.settings = filepath.Join(cfg.Roots[0], ".claude", "settings.json")

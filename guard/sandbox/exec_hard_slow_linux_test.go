@@ -111,7 +111,7 @@ func TestExecStorm(t *testing.T) {
 	slow(t)
 	f := newFixture(t)
 	f.victim(t)
-	n := samples.Rounds(2000)
+	n := samples.Raced(2000)
 	gated(t, f, func(t *testing.T, s *Sandbox) {
 		for _, confirm := range []bool{false, true} {
 			r := newRefuser(t, f.ws+"/victim")

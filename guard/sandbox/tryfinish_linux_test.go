@@ -110,7 +110,7 @@ func TestKillCounts(t *testing.T) {
 	if s.Report().Backend != Namespaces {
 		t.Skip("the processes of other backends are counted as they are found")
 	}
-	for range samples.Rounds(20) {
+	for range samples.Raced(20) {
 		p := spawnReady(t, s, f, "for i in {1..30}; do sleep $D & done"+andWait, duration())
 		if ended, err := p.Kill(); ended != 31 || err != nil {
 			t.Fatalf("Kill() = %d, %v, want 31", ended, err)

@@ -86,12 +86,13 @@ func commandOf(dir string, i int) {
 // TestKilled kills a host at random moments of commands and exchanges: at the next start the former files stand
 // outside, each once, and what a command had written is seen by the next.
 func TestKilled(t *testing.T) {
+	times := samples.Rounds(kills)
 	for _, agent := range []string{"", "agent"} {
-		t.Run("with "+agent, func(t *testing.T) { testKilled(t, agent) })
+		t.Run("with "+agent, func(t *testing.T) { testKilled(t, agent, times) })
 	}
 }
 
-func testKilled(t *testing.T, agent string) {
+func testKilled(t *testing.T, agent string, times int) {
 	const outside = ".mcp.json=former .vscode/ .vscode/tasks.json=former in-place.code-workspace=former"
 	g := newGround(t)
 	for _, rel := range []string{".mcp.json", ".vscode/tasks.json", "in-place.code-workspace"} {
@@ -99,7 +100,7 @@ func testKilled(t *testing.T, agent string) {
 	}
 	g.call(func() {})
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range samples.Rounds(kills) {
+	for i := range times {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), killVariable+"="+g.dir+"\n"+g.state+"\n"+agent)
 		cmd.Stderr = os.Stderr

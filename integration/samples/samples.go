@@ -1,6 +1,7 @@
 // Package samples sets how much of a large table a test runs, and how many rounds of a random test.
 //
-// The numbers in the tests are those of -tags slow. Without the tag a sixth of them is run, and with -short an eighteenth.
+// The numbers in the tests are those of -tags slow. Without the tag, or with the race detector, a sixth of them is run, and with
+// -short an eighteenth. .ci/run finds the tests by the names of these functions, and runs all without the race detector.
 // -samples=100 makes a night's run of them.
 package samples
 
@@ -13,6 +14,13 @@ import (
 var multiple = flag.Float64("samples", usual, "the size of samples of tables and the rounds of random tests, as a multiple of that with -tags slow")
 
 func size() float64 {
+	if race {
+		return max(raced()/6, min(raced(), 1.0/6))
+	}
+	return raced()
+}
+
+func raced() float64 {
 	if testing.Short() {
 		return *multiple / 3
 	}
@@ -21,6 +29,9 @@ func size() float64 {
 
 // Rounds returns how many times to try something that is tried n times with -tags slow. It is at least 1.
 func Rounds(n int) int { return max(1, int(float64(n)*size())) }
+
+// Raced is Rounds for a test of races, which the race detector is to see whole.
+func Raced(n int) int { return max(1, int(float64(n)*raced())) }
 
 // Step returns the step in a large table that is taken in steps of n with -tags slow. It is at least 1.
 func Step(n int) int { return max(1, int(math.Round(float64(n)/size()))) }

@@ -43,7 +43,7 @@ func TestChurn(t *testing.T) {
 		})
 	}
 	around.Go(func() { meddle(root, &over) })
-	rounds := samples.Rounds(25)
+	rounds := samples.Raced(25)
 	for round := range rounds {
 		e := New(Config{GlobalIgnore: os.DevNull, MaxRoots: 1 + round%2, MaxMemory: int64(1+round%3) << 12,
 			Idle: time.Duration(1+round%4) * 5 * time.Millisecond})

@@ -121,7 +121,7 @@ func TestRenew(t *testing.T) {
 		s.Env = append(slices.Clone(s.Env), fmt.Sprintf("RENEWAL=%d", renewals.Load()))
 		return supervise.Start(s)
 	}})
-	for i := range int64(samples.Rounds(20)) {
+	for i := range int64(samples.Raced(20)) {
 		renewals.Store(i)
 		r.Renew()
 		out, err := r.Run(context.Background(), Command{Text: "echo $RENEWAL", Dir: "/"})

@@ -265,15 +265,18 @@ func cutAtEveryByte(t *testing.T) {
 }
 
 // TestManyCuts breaks every link soon while calls of all sizes run at once.
-func TestManyCuts(t *testing.T) { synctest.Test(t, manyCuts) }
+func TestManyCuts(t *testing.T) {
+	long := samples.Rounds(5)
+	synctest.Test(t, func(t *testing.T) { manyCuts(t, long) })
+}
 
-func manyCuts(t *testing.T) {
+func manyCuts(t *testing.T, long int) {
 	s := newSite(t)
 	n := newNear(t, s.cutting(func(number int) int64 { return int64(400 + 997*number%9000) }))
 	var calls sync.WaitGroup
 	for i := range 100 {
 		calls.Go(func() {
-			body := fmt.Sprint(i, strings.Repeat("x", i*i*samples.Rounds(5)))
+			body := fmt.Sprint(i, strings.Repeat("x", i*i*long))
 			answer, err := call(t.Context(), n, body)
 			if err != nil || answer != "done "+body || s.runs(body) != 1 {
 				t.Errorf("call %d: %d bytes, ran %d times, %v", i, len(answer), s.runs(body), err)
