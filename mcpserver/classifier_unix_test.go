@@ -55,7 +55,7 @@ func TestClassifier(t *testing.T) {
 			h, root := openHost(t, files, func(c *Config) {
 				c.TrustWorkspace = true
 				if !tt.workspace {
-					writeFile(t, filepath.Join(os.Getenv("HOME"), ".claude", "settings.json"), text)
+					writeFile(t, filepath.Join(ownHome(t), ".claude", "settings.json"), text)
 				}
 			})
 			reply := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: tt.tool, Args: json.RawMessage(tt.args)})
@@ -85,7 +85,7 @@ func TestClassifierWhileAsked(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := startPipe(t, nil, func(c *Config) {
 				command, _ := json.Marshal(tt.command)
-				writeFile(t, filepath.Join(os.Getenv("HOME"), ".claude", "settings.json"),
+				writeFile(t, filepath.Join(ownHome(t), ".claude", "settings.json"),
 					`{"permissions":{"defaultMode":"auto","classifier":{"type":"command","contained":false,"command":`+string(command)+`}},"sandbox":{"autoAllowBashIfSandboxed":false}}`)
 			})
 			c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))

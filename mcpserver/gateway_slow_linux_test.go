@@ -77,7 +77,7 @@ func TestServerSandbox(t *testing.T) {
 		{"no workspace with hosts", "cat $WS/a.txt; ls $WS", hosts, "", "a.txt|"},
 		{"the workspace with hosts where it is said", "cat $WS/a.txt", map[string]any{"network": hosts["network"], "roots": "workspace"}, "content of a", ""},
 		{"no variables of the host", "env", nil, "HOME=", "of-the-host"},
-		{"a home of its own", "touch $HOME/x && echo made; echo $HOME", nil, "made", os.Getenv("HOME") + "|"},
+		{"a home of its own", "touch $HOME/x && echo made; echo $HOME", nil, "made", emptyHome + "|"},
 		{"no network", "exec 3<>/dev/tcp/1.1.1.1/53 && echo connected", nil, "", "connected"},
 		{"not the state of the host", "ls $STATE", nil, "", "servers"},
 	}

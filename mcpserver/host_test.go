@@ -20,33 +20,52 @@ import (
 
 func TestMain(m *testing.M) {
 	testenv.Plain()
-	os.Exit(withCache(m.Run))
+	os.Exit(withHome(m.Run))
 }
 
-// withCache runs with one cache directory for all hosts, so that only the first tries what the machine can contain.
-func withCache(run func() int) int {
-	dir, err := os.MkdirTemp("", "toolhost-cache-")
+// emptyHome is the home directory of tests that write nothing to theirs.
+var emptyHome string
+
+// withHome runs cut off from the developer's own settings, and with one cache directory for all hosts, so that only the first tries
+// what the machine can contain.
+func withHome(run func() int) int {
+	dir, err := os.MkdirTemp("", "toolhost-home-")
 	if err != nil {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	os.Setenv("XDG_CACHE_HOME", dir)
+	emptyHome = filepath.Join(dir, "home")
+	if err := os.Mkdir(emptyHome, 0o700); err != nil {
+		panic(err)
+	}
+	homeAt(emptyHome, func(name, value string) { os.Setenv(name, value) })
+	os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	return run()
 }
 
-// openHost opens a host on a root with the given files, cut off from the developer's own settings.
+func homeAt(dir string, set func(name, value string)) {
+	set("HOME", dir)
+	set("USERPROFILE", dir)
+	set("XDG_CONFIG_HOME", filepath.Join(dir, "config"))
+}
+
+// ownHome returns a home directory of this test, which cannot be parallel.
+func ownHome(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("HOME") == emptyHome {
+		homeAt(t.TempDir(), t.Setenv)
+	}
+	return os.Getenv("HOME")
+}
+
+// openHost opens a host on a root with the given files.
 func openHost(t testing.TB, files map[string]string, change ...func(*Config)) (*Host, string) {
 	t.Helper()
-	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"),
-		"USERPROFILE": home} {
-		t.Setenv(name, value)
-	}
 	root := t.TempDir()
 	for name, content := range files {
 		writeFile(t, filepath.Join(root, name), content)
 	}
-	cfg := Config{Roots: []string{root}, StateDir: filepath.Join(home, "state")}
+	cfg := Config{Roots: []string{root}, StateDir: filepath.Join(t.TempDir(), "state")}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -22,7 +22,6 @@ func TestRestart(t *testing.T) {
 	writeFile(t, ask, `{"permissions":{"ask":["Bash"]}}`)
 	root := t.TempDir()
 	writeFile(t, filepath.Join(root, "a.txt"), "before\n")
-	openHost(t, nil) // cuts off the developer's own settings
 	start := func() (string, func()) {
 		h, err := Open(Config{Roots: []string{root}, StateDir: filepath.Join(home, "state"), Settings: []string{ask}})
 		if err != nil {

@@ -62,7 +62,6 @@ func TestWebSoak(t *testing.T) {
 	lasting := time.Duration(samples.Raced(4)) * time.Second
 	generations := samples.Raced(3)
 	home, root := t.TempDir(), t.TempDir()
-	openHost(t, nil) // cuts off the developer's own settings
 	writeFile(t, filepath.Join(root, "read.txt"), "content\n")
 	goroutines := runtime.NumGoroutine()
 	s := &soakedServer{t: t, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}},

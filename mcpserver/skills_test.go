@@ -27,7 +27,7 @@ func skillHost(t *testing.T, change ...func(*Config)) *pipeClient {
 		".claude/skills/secret/SKILL.md": skillText("secret"), ".claude/skills/secret/key": "hunter2", ".claude/skills/renamed/SKILL.md": skillText("other"),
 		".claude/skills/linked/SKILL.md": skillText("linked"), "target": "target",
 	}, append([]func(*Config){func(c *Config) {
-		home := os.Getenv("HOME")
+		home := ownHome(t)
 		writeFile(t, filepath.Join(home, ".claude", "skills", "build", "SKILL.md"), skillText("build"))
 		writeFile(t, filepath.Join(home, ".claude", "skills", "notes", "SKILL.md"), skillText("notes"))
 		writeFile(t, filepath.Join(home, ".claude", "skills", "notes", "a b.md"), "A.\n")

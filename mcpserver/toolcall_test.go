@@ -21,7 +21,7 @@ func userSettings(t *testing.T, set map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "toolhost", "toolhost.json"), string(raw))
+	writeFile(t, filepath.Join(ownHome(t), "config", "toolhost", "toolhost.json"), string(raw))
 }
 
 // TestToolCallVerdicts: each form of a rule decides about a tool that is listed, called through ToolCall, or called by its name without

@@ -15,7 +15,7 @@ const (
 	listTools      = `{"jsonrpc":"2.0","id":6,"method":"tools/list","params":{` + modernMeta + `}}`
 )
 
-// denyForUser writes the user's settings file.
+// denyForUser writes the user's settings file, of [ownHome].
 func denyForUser(t *testing.T, rule string) {
 	testenv.NeedsNotifications(t)
 	t.Helper()
@@ -27,6 +27,7 @@ func isListChanged(a rpcAnswer) bool { return a.Method == "notifications/tools/l
 
 // A subscription stays open, is told of a change that no request has seen, and of no other, and ends with the host.
 func TestListChangedOverStdio(t *testing.T) {
+	ownHome(t)
 	c := startPipe(t, nil)
 	c.send(listenForTools)
 	if a := c.receive(); !strings.HasSuffix(a.Method, "acknowledged") {
@@ -57,6 +58,7 @@ func TestListChangedOverStdio(t *testing.T) {
 
 // A cancelled subscription is told nothing more.
 func TestListChangedCancelled(t *testing.T) {
+	ownHome(t)
 	c := startPipe(t, nil)
 	c.send(listenForTools)
 	c.receive()
@@ -69,6 +71,7 @@ func TestListChangedCancelled(t *testing.T) {
 }
 
 func TestListChangedOverHTTP(t *testing.T) {
+	ownHome(t)
 	h, _ := openHost(t, nil, func(c *Config) { c.Remote = true })
 	url, stop := serveWeb(t, h)
 	first, second := modern(listenForTools).open(t, url), modern(listenForTools).open(t, url)
@@ -88,6 +91,7 @@ func TestListChangedOverHTTP(t *testing.T) {
 
 // A legacy session is told at its next request, whatever that is.
 func TestListChangedLegacy(t *testing.T) {
+	ownHome(t)
 	c := startPipe(t, nil)
 	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
 	if a := c.receive(); !strings.Contains(string(a.Result), `"tools":{"listChanged":true}`) {

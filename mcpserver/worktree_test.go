@@ -26,16 +26,12 @@ func openMover(t *testing.T, files map[string]string, change ...func(*Config)) *
 	for name, text := range files {
 		all[name] = text
 	}
-	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config")} {
-		t.Setenv(name, value)
-	}
 	m.repo = t.TempDir()
 	for name, text := range all {
 		writeFile(t, filepath.Join(m.repo, name), text)
 	}
 	git(t, m.repo, "git init -q -b main; git add .; git commit -qm first")
-	m.cfg = Config{Roots: []string{m.repo}, StateDir: filepath.Join(home, "state"), Asker: m.o, TrustWorkspace: true,
+	m.cfg = Config{Roots: []string{m.repo}, StateDir: filepath.Join(t.TempDir(), "state"), Asker: m.o, TrustWorkspace: true,
 		With: []string{"EnterWorktree", "ExitWorktree"}}
 	for _, f := range change {
 		f(&m.cfg)
