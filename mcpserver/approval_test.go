@@ -82,6 +82,7 @@ func modernBash(id, command, extra string) string {
 }
 
 func TestAskModern(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, answer string
 		runs, known  bool // known: the next such call is not asked
@@ -165,6 +166,7 @@ func asksTouch(c *Config) {
 }
 
 func TestNotOfferedIsNoAnswerModern(t *testing.T) {
+	t.Parallel()
 	c := startPipe(t, nil, asksTouch)
 	ask := func() (state string) {
 		c.send(modernBash("1", "touch done", ""))
@@ -273,6 +275,7 @@ func ran(c *pipeClient) bool {
 
 // A call that asks for a new session, and that a person must allow, asks for one again when it is repeated.
 func TestAskInANewSession(t *testing.T) {
+	t.Parallel()
 	c := startPipe(t, nil, askBeforeCommands)
 	call := func(extra string) string {
 		return strings.Replace(modernBash("1", "touch done", extra), `"_meta":{`,
@@ -292,6 +295,7 @@ func TestAskInANewSession(t *testing.T) {
 
 // TestAlwaysAllowed offers to remember an answer where one person's client calls, and says why where it does not.
 func TestAlwaysAllowed(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short")
 	}

@@ -14,6 +14,7 @@ import (
 
 // TestCallerRoot holds callers with roots of their own apart: by tools, by commands, and by what they are told and asked.
 func TestCallerRoot(t *testing.T) {
+	t.Parallel()
 	if err := sandbox.ExecGateWorks(sandbox.Namespaces); err != nil {
 		t.Skip(err)
 	}

@@ -230,6 +230,7 @@ func TestClientTaskCancel(t *testing.T) {
 
 // TestClientTaskCancelledWhileAsked: a task that is cancelled during a question ends its command.
 func TestClientTaskCancelledWhileAsked(t *testing.T) {
+	t.Parallel()
 	f := follow(t, startGated(t), "python3 two.py; until [ -e go ]; do sleep 0.01; done", `,"run_in_background":true`)
 	f.until(taskAsks)
 	f.ask(methodTaskCancel, "")
@@ -246,6 +247,7 @@ func TestClientTaskCancelledWhileAsked(t *testing.T) {
 
 // TestClientTaskAsks: a question in the middle of a task is put by the task, each under a name of its own, and its answer decides.
 func TestClientTaskAsks(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		decision string
 		runs     bool

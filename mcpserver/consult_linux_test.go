@@ -144,6 +144,7 @@ func TestConsultHooks(t *testing.T) {
 
 // TestConsult: prompts and resources of other servers are listed and got by rules and rights, by clients of both eras and by tools.
 func TestConsult(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("slow")
 	}

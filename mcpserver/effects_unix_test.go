@@ -51,6 +51,7 @@ var effectCalls = [][2]string{
 // TestEffectsAreShown compares what the audit log, "toolhost check --json" and questions say of calls of every kind, in each mode, with what
 // they said when the file was written.
 func TestEffectsAreShown(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short")
 	}

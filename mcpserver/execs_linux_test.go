@@ -35,6 +35,7 @@ func exists(c *pipeClient, name string) bool {
 }
 
 func TestExecAskLegacy(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short")
 	}
@@ -91,6 +92,7 @@ func answering(state, decision string) string {
 }
 
 func TestExecAskModern(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("slow")
 	}
@@ -122,6 +124,7 @@ func TestExecAskModern(t *testing.T) {
 }
 
 func TestExecAskModernTwice(t *testing.T) {
+	t.Parallel()
 	c := startGated(t)
 	const command = "python3 two.py"
 	first := execQuestion(t, c, command, "")
@@ -137,6 +140,7 @@ func TestExecAskModernTwice(t *testing.T) {
 
 // TestExecAnswerIsBound holds that an answer counts for its own call alone, and that wrong ones do not use it up.
 func TestExecAnswerIsBound(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("slow")
 	}
@@ -165,6 +169,7 @@ func TestExecAnswerIsBound(t *testing.T) {
 
 // TestExecAlways holds that no answer about a program counts for the next one: an ask rule asks each time.
 func TestExecAlways(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short")
 	}
@@ -182,6 +187,7 @@ func TestExecAlways(t *testing.T) {
 }
 
 func TestExecAskBackground(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short")
 	}
@@ -219,6 +225,7 @@ func TestExecAskBackground(t *testing.T) {
 
 // TestExecScriptIsBound holds that an answer about a program that starts counts for the script that the question showed.
 func TestExecScriptIsBound(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs commands")
 	}

@@ -8,6 +8,7 @@ import (
 
 // TestForeignChanged: clients of both eras are told of a change that they can see, and of no other.
 func TestForeignChanged(t *testing.T) {
+	t.Parallel()
 	for era, listen := range map[string]string{
 		"modern": listenForTools,
 		"legacy": `{"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`,

@@ -96,6 +96,7 @@ func TestForeignList(t *testing.T) {
 
 // TestForeignSwap replaces the tools while they are listed and called: a list is of one snapshot, and a call that has been resolved runs.
 func TestForeignSwap(t *testing.T) {
+	t.Parallel()
 	h, _ := openHost(t, nil, func(c *Config) { c.ToolSearch, c.Allow = "off", []string{"mcp__s"} })
 	var sets [2][]*builtin.Def
 	for i := range 20 {

@@ -28,6 +28,7 @@ func servesLong(t *testing.T, schema string, change func(*Config)) (h *Host, ful
 
 // TestForeignRuleWays: a deny holds by each name of a tool, in whatever way the tool is called.
 func TestForeignRuleWays(t *testing.T) {
+	t.Parallel()
 	full := "mcp__s__" + longForeign
 	short := alias.Listed(full)
 	for i, rule := range []string{
@@ -91,6 +92,7 @@ func TestToolCallNameRules(t *testing.T) {
 
 // TestForeignArguments: direct calls are checked as those through ToolCall are, and the server gets what was checked.
 func TestForeignArguments(t *testing.T) {
+	t.Parallel()
 	const schema = `{"type":"object","properties":{"path":{"type":"string"},"o":{"type":"object"},"n":{"type":"number"}},"required":["path"],"additionalProperties":false}`
 	for _, tt := range []struct{ args, want string }{
 		{`{"path":"x"}`, `ran with {"path":"x"}`},
@@ -178,6 +180,7 @@ func TestAgentToolNames(t *testing.T) {
 
 // TestIdleRuleWarnings: the doctor and the list of rules say which rules match no known tool.
 func TestIdleRuleWarnings(t *testing.T) {
+	t.Parallel()
 	h, _, _ := servesLong(t, "{}", func(c *Config) { c.Deny = []string{"mcp__s__othre", "mcp__gone", "mcp__s__other"} })
 	warnings := strings.Join(h.Operator().RuleWarnings(), "\n")
 	findings := fmt.Sprint(h.Operator().Examine(t.Context()))

@@ -27,6 +27,7 @@ done
 // TestForeignSkills has clients over a pipe and over HTTP list, get, read and use a skill of another server. Where a
 // rule denies the server there is none.
 func TestForeignSkills(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file, entries := filepath.Join(dir, "server.sh"), filepath.Join(dir, "servers.json")
 	if err := os.WriteFile(file, []byte(skillServer), 0o700); err != nil {

@@ -43,6 +43,7 @@ func marked(t *testing.T, text string) (n int) {
 
 // TestRealServers: the reference servers work in their sandboxes as they are, and none of their processes outlives the host.
 func TestRealServers(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	mark := "SERVERS_OF=" + root
 	t.Cleanup(func() { // after the host was closed

@@ -115,6 +115,7 @@ func TestServerSandbox(t *testing.T) {
 
 // TestServerSurvivors: nothing of a server outlives the host, whatever it starts and whether it heeds the end of its input.
 func TestServerSurvivors(t *testing.T) {
+	t.Parallel()
 	for _, sandboxed := range []bool{true, false} {
 		mark := fmt.Sprintf("3600.%d%v", os.Getpid(), sandboxed)
 		mark = strings.NewReplacer("true", "1", "false", "2").Replace(mark)
@@ -191,6 +192,7 @@ func TestServerTask(t *testing.T) {
 
 // TestServerAudit: the record of a call says which server answered, and how.
 func TestServerAudit(t *testing.T) {
+	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit.jsonl")
 	h := servedBy(t, map[string]any{"s": shellEntry(t, "echo ran", map[string]any{"sandbox": false})},
 		func(c *Config) { c.AuditLog = log })
@@ -210,6 +212,7 @@ func TestServerAudit(t *testing.T) {
 
 // TestServerRules: calls of other servers are asked for, denied and allowed by rules on the server and the tool.
 func TestServerRules(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ allow, deny, want string }{
 		{"", "", "No rule allows"}, {"mcp__s", "", "ran"}, {"mcp__s__run", "", "ran"}, {"mcp__s__*", "", "ran"}, {"mcp__other", "", "No rule allows"},
 		{"mcp__s", "mcp__s__run", "denied by a rule"}, {"mcp__s", "mcp__s", "denied by a rule"},
@@ -230,6 +233,7 @@ func TestServerRules(t *testing.T) {
 
 // TestDeadServer: one of ten servers that does not answer keeps none of the others off the first list.
 func TestDeadServer(t *testing.T) {
+	t.Parallel()
 	entries := map[string]any{"dead": map[string]any{"command": "sleep", "args": []string{"3600"}, "sandbox": false}}
 	for i := range 9 {
 		entries[fmt.Sprintf("s%d", i)] = shellEntry(t, "true", map[string]any{"sandbox": false})

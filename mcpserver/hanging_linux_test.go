@@ -41,6 +41,7 @@ hang
 // TestHangingServer: a call that waits for a server which hangs does not hold up later calls of its conversation: their
 // answers come although it has none.
 func TestHangingServer(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short")
 	}

@@ -12,6 +12,7 @@ import (
 
 // TestAskHeld asks clients of both eras whether protected files stay that a command has changed.
 func TestAskHeld(t *testing.T) {
+	t.Parallel()
 	if err := sandbox.ExecGateWorks(sandbox.Namespaces); err != nil {
 		t.Skip(err)
 	}

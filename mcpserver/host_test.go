@@ -257,6 +257,7 @@ func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
 
 // TestWarmed: a host reports that it has prepared for commands, and a web server prepares for the principal of its configuration.
 func TestWarmed(t *testing.T) {
+	t.Parallel()
 	warmed := make(chan struct{}, 2)
 	h, _ := openHost(t, nil, func(c *Config) { c.OnWarm = func() { warmed <- struct{}{} } })
 	h.Warm(LocalPrincipal)

@@ -33,6 +33,7 @@ func startConnecting(t *testing.T, change ...func(*Config)) *pipeClient {
 
 // A host that no setting names is asked about when a program connects, once a call, and the answer decides.
 func TestHostAskLegacy(t *testing.T) {
+	t.Parallel()
 	c := startConnecting(t)
 	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))
 	c.receive()
@@ -63,6 +64,7 @@ func TestHostAskLegacy(t *testing.T) {
 }
 
 func TestHostAskModern(t *testing.T) {
+	t.Parallel()
 	c := startConnecting(t)
 	for decision, says := range map[string]string{AllowOnce: "Allowed by a person: connect to answered.invalid:80",
 		DenyIt: "a person refused it for this call"} {
@@ -86,6 +88,7 @@ func TestHostAskModern(t *testing.T) {
 
 // "Always allow" is for the program that has connected, in this workspace: another one of the same call is asked about.
 func TestHostAskAlways(t *testing.T) {
+	t.Parallel()
 	c := startConnecting(t)
 	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))
 	c.receive()
@@ -132,6 +135,7 @@ func TestHostAskAlways(t *testing.T) {
 
 // A host that a contained hook connects to is asked about like that of a command, in the name of the call.
 func TestHostAskHook(t *testing.T) {
+	t.Parallel()
 	c := startConnecting(t, func(cfg *Config) {
 		file := filepath.Join(t.TempDir(), "hooks.json")
 		text := `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"exec 3<>/dev/tcp/answered.invalid/80 || exec 3<>/dev/tcp/answered.invalid/80"}]}]}}`
@@ -162,6 +166,7 @@ func TestHostAskHook(t *testing.T) {
 
 // Where no person can be asked, the connection is refused at once, and the result says how to allow it.
 func TestHostAskWithoutAnybody(t *testing.T) {
+	t.Parallel()
 	c := startConnecting(t)
 	c.send(initialize)
 	c.receive()
@@ -189,6 +194,7 @@ func TestHostAskWithoutAnybody(t *testing.T) {
 // A host that the entry of a server does not name is put to the operator, with the server. Without one the result says
 // how to allow it.
 func TestHostAskServer(t *testing.T) {
+	t.Parallel()
 	const script = `import json, socket, sys
 for line in sys.stdin:
     m = json.loads(line)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestProgressIsNotLost(t *testing.T) {
+	t.Parallel()
 	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	body := strings.Replace(callAs("Bash", working).body, `"_meta":{`, `"_meta":{"progressToken":"t",`, 1)
 	for range 10 {

@@ -83,6 +83,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 const legacyPing = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 
 func TestDoor(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("slow")
 	}
@@ -132,6 +133,7 @@ func TestDoor(t *testing.T) {
 
 // TestAnnouncedLength announces a message that is too long and never sends it: it is refused at once.
 func TestAnnouncedLength(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("slow")
 	}
@@ -192,6 +194,7 @@ func modern(body string) webRequest {
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
 func TestModernCancelIsNotAnybodys(t *testing.T) {
+	t.Parallel()
 	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	done := make(chan string, 1)
 	go func() {
@@ -212,6 +215,7 @@ func TestModernCancelIsNotAnybodys(t *testing.T) {
 
 // TestLegacyCancelIsNotAnswered cancels calls of a legacy session: no response is sent to them, and the id is free again.
 func TestLegacyCancelIsNotAnswered(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short")
 	}
@@ -242,6 +246,7 @@ func TestLegacyCancelIsNotAnswered(t *testing.T) {
 }
 
 func TestDisconnectCancelsInTheModernEra(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short")
 	}

@@ -163,6 +163,7 @@ var rightsOfTools = map[string]auth.Rights{
 }
 
 func TestBruteForce(t *testing.T) {
+	t.Parallel()
 	o := openOffice(t)
 	alice := o.add(t, "alice", auth.Read)
 	seen := map[int]int{}
@@ -259,6 +260,7 @@ func TestNobodyIsServed(t *testing.T) {
 
 // TestAnswerOfAnother uses the state of a question that another was asked.
 func TestAnswerOfAnother(t *testing.T) {
+	t.Parallel()
 	rules := filepath.Join(t.TempDir(), "rules.json")
 	writeFile(t, rules, `{"permissions":{"ask":["Write"]}}`)
 	o := openOffice(t, func(c *Config) { c.Settings = []string{rules} })

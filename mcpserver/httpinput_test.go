@@ -47,6 +47,7 @@ func (q webRequest) with(name, value string) webRequest {
 }
 
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	address, _ := startWeb(t, map[string]string{"a.txt": "a\n"})
 	call := modern(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt"},` + modernMeta + `}}`)
 	packed := &bytes.Buffer{}
@@ -116,6 +117,7 @@ func TestBadInput(t *testing.T) {
 const heldCommand = `touch started; until [ -e go ]; do sleep 0.01; done; echo finished`
 
 func TestSameIDInFlight(t *testing.T) {
+	t.Parallel()
 	address, root := startWeb(t, map[string]string{"a.txt": "content\n"},
 		func(c *Config) { c.Allow = []string{"Bash"} })
 	resp, _ := webRequest{body: initialize}.do(t, address)
@@ -154,6 +156,7 @@ func TestSameIDInFlight(t *testing.T) {
 
 // Clients that dawdle with their headers, their body or with reading hold no one else.
 func TestSlowClientsHoldNobody(t *testing.T) {
+	t.Parallel()
 	address, _ := startWeb(t, map[string]string{"a.txt": "content\n"})
 	u, err := url.Parse(address)
 	if err != nil {
@@ -182,6 +185,7 @@ func TestSlowClientsHoldNobody(t *testing.T) {
 
 // Without a token not even the body is waited for.
 func TestNothingIsReadBeforeTheToken(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("slow")
 	}

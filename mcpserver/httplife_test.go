@@ -114,6 +114,7 @@ func TestReadyAsTheLogIs(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	ask := func(t *testing.T, address, path string) int {
 		t.Helper()
 		resp, err := http.Get(strings.TrimSuffix(address, httpserver.Endpoint) + path)
@@ -176,6 +177,7 @@ func TestBrokenListener(t *testing.T) {
 }
 
 func TestDrainOverHTTP(t *testing.T) {
+	t.Parallel()
 	answer, took := drained(t)
 	for try := 0; took > transport.DrainGrace && try < 10; try++ { // a machine under load has had no time for this client
 		answer, took = drained(t)
@@ -220,6 +222,7 @@ func drained(t *testing.T) (answer string, took time.Duration) {
 
 // A client that ends its session ends what it has asked for there, and nothing of another session.
 func TestEndOfSessionEndsItsCalls(t *testing.T) {
+	t.Parallel()
 	h, root := openHost(t, nil, mayRun)
 	url, _ := serveWeb(t, h)
 	answers := map[string]chan string{"ended": make(chan string, 1), "other": make(chan string, 1)}

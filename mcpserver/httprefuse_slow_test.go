@@ -17,6 +17,7 @@ import (
 
 // Clients that dawdle lose their connection, each at its time.
 func TestSlowClientsAreCutOff(t *testing.T) {
+	t.Parallel()
 	h, _ := openHost(t, map[string]string{"long.txt": strings.Repeat("a long line of text\n", 1500)})
 	head := "POST " + httpserver.Endpoint + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 	known := head + "Authorization: Bearer " + testToken + "\r\n"

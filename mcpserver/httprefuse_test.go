@@ -30,6 +30,7 @@ func refusedForNow(t *testing.T, what string, status int, resp *http.Response, b
 }
 
 func TestLimitsOverHTTP(t *testing.T) {
+	t.Parallel()
 	h, root := openHost(t, map[string]string{"a.txt": "content\n"}, mayRun)
 	url, _ := serveWeb(t, h, func(c *httpserver.Config) {
 		c.Limits = httpserver.UsualLimits()
@@ -99,6 +100,7 @@ func TestCallsOfAScopeAreBoundedOverHTTP(t *testing.T) {
 
 // Readers that take nothing of long results hold no one.
 func TestStalledReadersHoldNobody(t *testing.T) {
+	t.Parallel()
 	const stalled = 8
 	h, _ := openHost(t, map[string]string{"a.txt": "content\n", "long.txt": strings.Repeat("a long line of text\n", 1500)}, mayRun)
 	address, _ := serveWeb(t, h)

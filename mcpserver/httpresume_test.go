@@ -11,6 +11,7 @@ import (
 
 // A legacy client that is gone has not cancelled. It takes the stream up where it lost it.
 func TestLostStreamIsTakenUp(t *testing.T) {
+	t.Parallel()
 	h, root := openHost(t, nil, mayRun)
 	url, _ := serveWeb(t, h)
 	session := newSession(t, url, "")
@@ -53,6 +54,7 @@ func TestLostStreamIsTakenUp(t *testing.T) {
 
 // An answer counts once, for the call it was given to, wherever it is sent again.
 func TestReplayOverHTTP(t *testing.T) {
+	t.Parallel()
 	h, root := openHost(t, nil, askBeforeCommands)
 	url, _ := serveWeb(t, h)
 	ask := func(command, extra string) string {

@@ -131,6 +131,7 @@ func (o *office) listen(t *testing.T, bearer string, session map[string]string) 
 }
 
 func TestRevocationEndsWhatIsOpen(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short")
 	}
@@ -197,6 +198,7 @@ func TestRevocationEndsWhatIsOpen(t *testing.T) {
 }
 
 func TestExpiryEndsStreams(t *testing.T) {
+	t.Parallel()
 	o := openOffice(t)
 	for life := time.Second; ; life *= 2 { // a machine under load may take longer than that to open the stream
 		bearer, _, err := auth.AddToken(o.tokens, "short"+life.String(), auth.Read, life, "")

@@ -70,6 +70,7 @@ func newSession(t *testing.T, url, capabilities string) (headers map[string]stri
 
 // Progress goes to the response of its call, even while the session listens on a stream of its own.
 func TestProgressStaysWithItsCall(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("slow")
 	}
@@ -84,6 +85,7 @@ func TestProgressStaysWithItsCall(t *testing.T) {
 }
 
 func TestAskLegacyOverHTTP(t *testing.T) {
+	t.Parallel()
 	url, root := startWeb(t, nil, askBeforeCommands)
 	session := newSession(t, url, askCapability)
 	stream := webRequest{body: toolCall(7, "Bash", `{"command":"touch done"}`), headers: session}.open(t, url)
@@ -111,6 +113,7 @@ func TestAskLegacyOverHTTP(t *testing.T) {
 
 // Nothing here changes, so a subscription ends at once; its beginning is told first all the same.
 func TestSubscriptionIsAcknowledged(t *testing.T) {
+	t.Parallel()
 	const subscriptions = 200
 	url, _ := startWeb(t, nil)
 	for range subscriptions {

@@ -53,6 +53,7 @@ func askedOf(t *testing.T, o *owner, files map[string]string) (text string, h *H
 }
 
 func TestOwnerIsAsked(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{".claude/settings.json": askMake}
 	tests := []struct {
 		name  string
@@ -106,6 +107,7 @@ func TestOwnerIsAskedInNewSession(t *testing.T) {
 
 // TestOwnerAnswersWhereContained lets no answer count that a command could have given itself.
 func TestOwnerAnswersWhereContained(t *testing.T) {
+	t.Parallel()
 	yes := owner{answer: Answer{Decision: AllowOnce}}
 	text, h := askedOf(t, &yes, map[string]string{".claude/settings.json": `{"permissions":{"ask":["Bash(echo make:*)"]},"sandbox":{"enabled":false}}`})
 	if len(yes.asked) != 0 || !strings.Contains(text, "this client cannot ask one") {
@@ -174,6 +176,7 @@ func (p *paged) URL(id string) string { return "http://127.0.0.1:1/approvals/" +
 
 // TestQuestionOpensItsPage has clients that declare the URL mode open the page of a question: the answer that is given there counts.
 func TestQuestionOpensItsPage(t *testing.T) {
+	t.Parallel()
 	const byURL = `"elicitation":{"url":{}}`
 	for _, decision := range []string{AllowOnce, DenyIt} {
 		o := &paged{owner{answer: Answer{Decision: decision}}}

@@ -29,6 +29,7 @@ done
 
 // TestPageDone: the client that was asked to open a page is told that it is done.
 func TestPageDone(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is missing")
 	}

@@ -55,6 +55,7 @@ while True:
 // TestPlanAsksHosts: in each plan a person is asked about hosts anew, also about those that settings or earlier answers
 // allow.
 func TestPlanAsksHosts(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsNamespaces(t)
 	port := listenElsewhere(t)
 	connect := "exec 3<>/dev/tcp/127.0.0.1/" + port + " && cat <&3"
@@ -88,6 +89,7 @@ func TestPlanAsksHosts(t *testing.T) {
 
 // TestPlanDiscards: what commands change in plan mode is seen by the commands of the same plan only, until it ends.
 func TestPlanDiscards(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsNamespaces(t)
 	p, root := openPlanner(t, map[string]string{"a": "a\n", "ask": "asked\n", ".claude/settings.json": `{"permissions":{"ask":["Read(ask)"]}}`})
 	p.o.answer = Answer{Decision: AllowOnce}

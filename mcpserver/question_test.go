@@ -15,6 +15,7 @@ const askAll = `{"permissions":{"defaultMode":"default","ask":["Bash(git status)
 // TestQuestionNamesEveryEffect asks about calls of all kinds: each text that the person must see is in the question, in its gist those
 // before the colon of the row.
 func TestQuestionNamesEveryEffect(t *testing.T) {
+	t.Parallel()
 	h, _ := openHost(t, map[string]string{".claude/settings.json": askAll, "n.ipynb": emptyNotebook,
 		"a.txt": "one\ntwo\n"}, func(c *Config) { c.TrustWorkspace = true })
 	long := strings.Repeat("echo padding; ", 400)

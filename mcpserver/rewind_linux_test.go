@@ -81,6 +81,7 @@ var tookLong = regexp.MustCompile(`Comparing the workspace|was being compared`)
 // TestRewind: after any commands of two callers, undoing all changes since one of them gives back the tree as it was before that one, and
 // undoing the undo gives back the tree as it was left.
 func TestRewind(t *testing.T) {
+	t.Parallel()
 	for seed := range samples.Rounds(20) { // of six scripts each
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 7))
@@ -269,6 +270,7 @@ func TestRewindWhileRunning(t *testing.T) {
 
 // TestChangedNames: directories count in which nothing else changed, whatever stands next to them, and each name can be told exactly.
 func TestChangedNames(t *testing.T) {
+	t.Parallel()
 	h, _ := openHost(t, map[string]string{"a": "1\n"})
 	for strings.Contains(bash(t, h, "true"), "had been read") {
 	}

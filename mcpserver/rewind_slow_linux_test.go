@@ -17,6 +17,7 @@ import (
 
 // TestRewindOfWhatIsNotRead: large files and pipes that a command made go, if they are still those, and it is said what does not come back.
 func TestRewindOfWhatIsNotRead(t *testing.T) {
+	t.Parallel()
 	const script = "truncate -s 65M big small other; truncate -s 2M x.log; mkfifo p q"
 	const large, pipe = "it has more than the 64 MiB that the history keeps of a file", "it is a pipe, a socket or a device"
 	h, root := openHost(t, map[string]string{".gitignore": "*.log\n", "small": "1\n"})

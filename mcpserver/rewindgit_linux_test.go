@@ -16,6 +16,7 @@ import (
 
 // TestRewindGit: what git and other programs do to a work tree is taken back byte by byte, whatever git stores in its place.
 func TestRewindGit(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("slow")
 	}

@@ -10,6 +10,7 @@ import (
 
 // TestScriptIsBound shows the script of an asked command, and holds that the answer counts for this text only.
 func TestScriptIsBound(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs commands")
 	}

@@ -16,6 +16,7 @@ import (
 )
 
 func TestReaderNeverBlocks(t *testing.T) {
+	t.Parallel()
 	c := startPipe(t, nil)
 	calls := samples.Rounds(200)
 	go func() {
@@ -44,6 +45,7 @@ func TestReaderNeverBlocks(t *testing.T) {
 }
 
 func TestEndOfInput(t *testing.T) {
+	t.Parallel()
 	for name, tt := range ends {
 		t.Run(name, func(t *testing.T) {
 			said, late := endedWhileRunning(t, tt.end)

@@ -91,6 +91,7 @@ func toolCall(id int, tool, args string) string {
 const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
 
 func TestStdioMessages(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("slow")
 	}
@@ -198,6 +199,7 @@ func TestOtherFramings(t *testing.T) {
 
 // TestSpellingsOfAnID writes one id in two ways: they are the same, of a call that runs and of one that is cancelled.
 func TestSpellingsOfAnID(t *testing.T) {
+	t.Parallel()
 	c := startPipe(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	escaped := func(text string) string { return strings.Replace(text, `"a"`, `"\u0061"`, 1) }
 	c.send(strings.Replace(toolCall(1, "Bash", waitFor), `"id":1`, `"id":"a"`, 1))
@@ -234,6 +236,7 @@ func TestReaderKeepsTheLead(t *testing.T) {
 }
 
 func TestIDInFlightIsTaken(t *testing.T) {
+	t.Parallel()
 	c := startPipe(t, nil)
 	c.send(toolCall(1, "Bash", waitFor))
 	c.send(toolCall(1, "Bash", `{"command":"true"}`))
@@ -247,6 +250,7 @@ func TestIDInFlightIsTaken(t *testing.T) {
 }
 
 func TestCancelledRequestIsNotAnswered(t *testing.T) {
+	t.Parallel()
 	c := startPipe(t, nil)
 	c.send(toolCall(1, "Bash", `{"command":"touch started; sleep 600"}`))
 	await(t, filepath.Join(c.root, "started"))

@@ -16,6 +16,7 @@ import (
 
 // TestTogetherNobodyWaitsForACall: of messages that came in together, none waits for a call that does not end.
 func TestTogetherNobodyWaitsForACall(t *testing.T) {
+	t.Parallel()
 	c := startPipe(t, nil)
 	const calls = 3 // the first runs, the others wait at the gate
 	for round := range samples.Raced(20) {
@@ -44,6 +45,7 @@ func TestTogetherNobodyWaitsForACall(t *testing.T) {
 
 // TestTogetherAllAreAnswered: each of many is answered once, with what it asked for.
 func TestTogetherAllAreAnswered(t *testing.T) {
+	t.Parallel()
 	const files = 40
 	texts := map[string]string{}
 	for i := range files {
@@ -88,6 +90,7 @@ func (s *turnstile) CallReached(_ context.Context, c audit.Call, at audit.Stage)
 // TestTogetherSettingsAreLookedAtAnew: a call sees the settings as the one before it left them, though all came in before anybody
 // looked.
 func TestTogetherSettingsAreLookedAtAnew(t *testing.T) {
+	t.Parallel()
 	for range samples.Raced(5) {
 		var turn turnstile
 		c := startPipe(t, map[string]string{".claude/settings.json": `{}`, "secret.txt": "the secret\n"}, func(cfg *Config) {

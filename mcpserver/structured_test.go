@@ -64,6 +64,7 @@ func TestParseStructured(t *testing.T) {
 
 // TestModelGetsTheText holds that a client which would show a model the structure instead of the text gets none, in both eras.
 func TestModelGetsTheText(t *testing.T) {
+	t.Parallel()
 	const views = `{"extensions":{"io.modelcontextprotocol/ui":{}}}`
 	initialize := func(name, capabilities string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":%q,"version":"1"}}}`, capabilities, name)

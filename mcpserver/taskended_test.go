@@ -49,6 +49,7 @@ func ended(t *testing.T, h *Host, n int) {
 
 // The next result of any tool says which tasks have ended, once, and only to the conversation that started them.
 func TestEndedTasksAreTold(t *testing.T) {
+	t.Parallel()
 	h, root := openHost(t, map[string]string{"a.txt": "text\n", ".claude/settings.json": `{"permissions":{"allow":["Bash"],"ask":["Edit"]}}`},
 		func(c *Config) { c.TrustWorkspace = true })
 	if !builtin.Bash.Enabled(h.runtime) {

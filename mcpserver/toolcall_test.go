@@ -123,6 +123,7 @@ func TestToolCallRules(t *testing.T) {
 
 // TestToolCallInput: what cannot be called is told, and runs nothing.
 func TestToolCallInput(t *testing.T) {
+	t.Parallel()
 	h, _ := openHost(t, map[string]string{"a.txt": "secret"},
 		func(c *Config) { c.ToolSearch, c.Allow = "on", []string{"mcp__s", "Bash"} })
 	serve(t, h, true, foreignTool("s", "do", "", pathSchema), foreignTool("s", "loose", "", "{}"))
@@ -157,6 +158,7 @@ func TestToolCallInput(t *testing.T) {
 
 // TestToolCallSchemaBombs: a schema that never ends, or asks for exponential work, does not harm the host. The call goes to its server.
 func TestToolCallSchemaBombs(t *testing.T) {
+	t.Parallel()
 	wide := `"a30":{"type":"object"}`
 	for i := range 30 {
 		next := fmt.Sprintf(`{"$ref":"#/$defs/a%d"}`, i+1)

@@ -39,6 +39,7 @@ func realTools(t testing.TB) (tools []*builtin.Def) {
 
 // TestToolIndex: plain questions find the tool that answers them, in the same order on every run.
 func TestToolIndex(t *testing.T) {
+	t.Parallel()
 	tools, questions := realTools(t), readTable(t, "toolsearch-questions.txt")
 	if len(tools) != 187 || len(questions) != 47 {
 		t.Fatalf("%d tools, %d questions", len(tools), len(questions))

@@ -61,6 +61,7 @@ ToolCall {"name": "mcp__git__createBranch", "arguments": {"from": "…", "force"
 
 // TestToolSearchInput: what cannot be searched for is told, and nothing breaks.
 func TestToolSearchInput(t *testing.T) {
+	t.Parallel()
 	h, _ := openHost(t, nil)
 	serve(t, h, true, foreignTool("s", "größe_messen", "Misst.", "{}"), foreignTool("s", "other", ".*", "{}"))
 	for args, want := range map[string]string{
@@ -109,6 +110,7 @@ func TestToolSearchRoom(t *testing.T) {
 
 // TestToolSearchDescription is bounded, has tools while they fit, and is the same whatever is asked.
 func TestToolSearchDescription(t *testing.T) {
+	t.Parallel()
 	for n, want := range map[int]string{1: "[tool0]", 300: "what s0 does", 6000: "\ns0 (", 200_000: " more"} {
 		c := startPipe(t, nil, func(c *Config) { c.ToolSearch = "on" })
 		var tools []*builtin.Def
@@ -139,6 +141,7 @@ func TestToolSearchDescription(t *testing.T) {
 
 // TestToolSearchMode: which tools are listed.
 func TestToolSearchMode(t *testing.T) {
+	t.Parallel()
 	many := func(n, size int) (tools []*builtin.Def) {
 		for i := range n {
 			tools = append(tools, foreignTool("s", fmt.Sprint(i), strings.Repeat("x", size), "{}"))

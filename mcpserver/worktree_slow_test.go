@@ -10,6 +10,7 @@ import (
 
 // TestWorktreeLinks enters worktrees whose commits have a link in the place of a root, or of the caller's directory.
 func TestWorktreeLinks(t *testing.T) {
+	t.Parallel()
 	for _, roots := range [][]string{{"", "sub"}, {"sub"}, {""}} {
 		m := openMover(t, nil, func(c *Config) {
 			top := c.Roots[0]

@@ -102,6 +102,7 @@ func (m *mover) reopen() {
 }
 
 func TestWorktreeOfConversation(t *testing.T) {
+	t.Parallel()
 	m := openMover(t, nil)
 	git(t, m.repo, "echo more >> sub/b.txt")
 	m.must("one", "Read", `{"file_path":"a.txt"}`)
@@ -151,6 +152,7 @@ func TestWorktreeOfConversation(t *testing.T) {
 }
 
 func TestWorktreeInput(t *testing.T) {
+	t.Parallel()
 	m := openMover(t, nil)
 	for args, want := range map[string]string{
 		`{"name":"../x"}`: "name:", `{"name":"a..b"}`: "name:", `{"name":"a.lock"}`: "name:", `{"name":"-x"}`: "name:", `{"name":"a//b"}`: "name:", `{"name":"` + strings.Repeat("x", 65) + `"}`: "name:",
@@ -172,6 +174,7 @@ func TestWorktreeInput(t *testing.T) {
 
 // TestWorktreeDiscard asks before work is lost, and not where there is none.
 func TestWorktreeDiscard(t *testing.T) {
+	t.Parallel()
 	m := openMover(t, nil)
 	m.o.answer = Answer{Decision: DenyIt, Reason: "I want it"}
 	m.must("one", "EnterWorktree", `{"name":"x"}`)
@@ -199,6 +202,7 @@ func TestWorktreeDiscard(t *testing.T) {
 
 // TestWorktreeAfterRestart: the conversation is where it was, whatever became of the host.
 func TestWorktreeAfterRestart(t *testing.T) {
+	t.Parallel()
 	m := openMover(t, nil)
 	m.must("one", "EnterWorktree", `{"name":"x"}`)
 	m.must("two", "EnterWorktree", `{}`)
@@ -234,6 +238,7 @@ func TestWorktreeAfterRestart(t *testing.T) {
 
 // TestWorktreeRules: rules of the workspace hold in its worktree, and what settings files there say does not.
 func TestWorktreeRules(t *testing.T) {
+	t.Parallel()
 	m := openMover(t, map[string]string{
 		".claude/settings.json": `{"permissions":{"defaultMode":"default","deny":["Read(/sub/secret.txt)","Edit(/docs/**)","Bash(curl *)"],"ask":["Edit(/ask/**)"],"allow":["Edit(/src/**)"]}}`,
 		"sub/secret.txt":        "secret\n", "docs/d": "d\n", "src/s.txt": "s\n", "ask/a": "a\n",
@@ -264,6 +269,7 @@ func TestWorktreeRules(t *testing.T) {
 
 // TestWorktreeCommands runs commands in the worktree, which cannot write the checkout or its repository.
 func TestWorktreeCommands(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("not with -short")
 	}
