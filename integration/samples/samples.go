@@ -39,8 +39,13 @@ func Step(n int) int { return max(1, int(math.Round(float64(n)/size()))) }
 // Of returns every Step(n)-th entry of a table.
 func Of[T any](table []T, n int) []T { return every(table, Step(n)) }
 
-// Few returns a ninth of a table whose entries are slow; with -tags slow all of it.
-func Few[T any](table []T) []T { return every(table, max(1, int(1.6/size()))) }
+// Few returns an eighteenth of a table whose entries are slow; with -tags slow all of it.
+func Few[T any](table []T) []T {
+	if size() >= 1 {
+		return table
+	}
+	return every(table, int(3/size()))
+}
 
 func every[T any](table []T, step int) []T {
 	var some []T
