@@ -85,7 +85,10 @@ func (g *leftoverGround) script(t *testing.T, script string) string {
 // plantLeftovers runs f for every so many leftovers, on a ground of its own each.
 func plantLeftovers(t *testing.T, user, step int, f func(t *testing.T, g *leftoverGround, l leftover)) {
 	for _, l := range samples.Of(leftoverScripts, step) {
-		t.Run(strings.ReplaceAll(l.name, " ", "-"), func(t *testing.T) { f(t, newLeftoverGround(t, user), l) })
+		t.Run(strings.ReplaceAll(l.name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			f(t, newLeftoverGround(t, user), l)
+		})
 	}
 }
 

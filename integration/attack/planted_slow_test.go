@@ -55,6 +55,7 @@ func TestAttackPlanted(t *testing.T) {
 	t.Parallel()
 	for what, plant := range plants {
 		t.Run(strings.ReplaceAll(what, " ", "-"), func(t *testing.T) {
+			t.Parallel() // most commands wait for their time to be up
 			for _, files := range planted {
 				dir, err := filepath.EvalSymlinks(t.TempDir())
 				host.Must(t, err)
