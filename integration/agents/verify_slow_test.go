@@ -25,6 +25,7 @@ var verified = map[string]string{
 // offers is compared with what a person looked at: go test ./integration/agents -tags slow -run TestVerifyClients -update writes it anew. A client that this
 // machine is too busy for is not judged.
 func TestVerifyClients(t *testing.T) {
+	t.Parallel()
 	for client, program := range verified {
 		for _, args := range [][]string{{client}, {client, "--replace"}, {client, "--run"}} {
 			if slices.Contains(args, "--replace") && slices.Contains([]string{"copilot", "kimi", "cline", "continue"}, client) { // no setting switches their tools off
@@ -35,7 +36,7 @@ func TestVerifyClients(t *testing.T) {
 				continue
 			}
 			name := strings.Join(args, "")
-			t.Run(name, func(t *testing.T) {
+			t.Run(name, func(t *testing.T) { // one after the other: a client that is slow is not judged
 				_, env := host.ClientProgram(t, program)
 				file := filepath.Join("testdata", "verify", name+".json")
 				want, err := os.ReadFile(file)
