@@ -131,8 +131,10 @@ func Start(l net.Listener, rules Rules, dial DialFunc, resolve ResolveFunc) *Pro
 			r.Out.Header.Del("Proxy-Connection")
 		},
 		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, address string) (net.Conn,
-				error) {
+			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				defer context.AfterFunc(ctx.Value(asking{}).(context.Context), cancel)()
 				return p.reach(ctx, address)
 			},
 			DisableKeepAlives:      true,
@@ -205,6 +207,9 @@ func between(ctx context.Context, from, to net.Addr) context.Context {
 	return context.WithValue(ctx, ends{}, [2]netip.AddrPort{a, b})
 }
 
+// asking is the key of the context of a request in that of the dial for it, which a transport lets outlive the request.
+type asking struct{}
+
 // caller returns who has the connection of a context.
 func (p *Proxy) caller(ctx context.Context) (c Caller) {
 	if at, ok := ctx.Value(ends{}).([2]netip.AddrPort); ok && p.rules.Caller != nil {
@@ -235,7 +240,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 			misdirected(w, refusal)
 			return
 		}
-		p.forward.ServeHTTP(w, r)
+		p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), asking{}, r.Context())))
 	default:
 		http.Error(w, "this is the proxy of a sandbox; it takes http URLs and CONNECT", http.StatusBadRequest)
 	}
