@@ -203,6 +203,32 @@ func TestProxy(t *testing.T) {
 
 // An asterisk allows names, not the private addresses that they have, nor private
 // addresses as such.
+// TestProxyDialEnds: the dial to a host that does not answer ends when the program that asked for it goes away.
+func TestProxyDialEnds(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialing, ended := make(chan struct{}), make(chan struct{})
+	p := Start(l, Rules{AllowedDomains: []string{"silent.test"}}, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		close(dialing)
+		<-ctx.Done()
+		close(ended)
+		return nil, ctx.Err()
+	}, func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("8.8.8.8")}, nil
+	})
+	t.Cleanup(p.Close)
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, "GET http://silent.test/ HTTP/1.1\r\nHost: silent.test\r\n\r\n")
+	<-dialing
+	conn.Close()
+	<-ended
+}
+
 func TestProxyWildcardStaysPublic(t *testing.T) {
 	f := newProxyFixture(t, Rules{AllowedDomains: []string{"*"}}, map[string][]string{
 		"localtest.test": {"127.0.0.1"}, "2130706433": {"127.0.0.1"}, "open.test": {"1.2.3.4"},
