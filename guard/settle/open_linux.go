@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -60,19 +61,34 @@ func openForWriting(dir *os.Root, name string) bool {
 func heldOpenOutside(file fs.FileInfo) bool {
 	all, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, path := range all {
-		info, err := os.Stat(path)
-		if err != nil || !os.SameFile(file, info) {
-			continue
-		}
 		process := strings.Split(path, "/")[2]
 		text, err := os.ReadFile("/proc/" + process + "/fdinfo/" + filepath.Base(path))
-		_, flags, _ := strings.Cut(string(text), "flags:")
-		mode, _ := strconv.ParseInt(strings.TrimSpace(strings.SplitN(flags, "\n", 2)[0]), 8, 32)
-		if err == nil && mode&unix.O_ACCMODE != unix.O_RDONLY && !ofHost(process) {
+		if err != nil || !mayWrite(string(text), file) {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && os.SameFile(file, info) && !ofHost(process) {
 			return true
 		}
 	}
 	return false
+}
+
+// mayWrite reports whether fdinfo, the text of proc(5) about a descriptor, is of one that is open for writing and may be
+// of this file. The caller asks the file system of the descriptor only then: the server of another one may not answer.
+func mayWrite(fdinfo string, file fs.FileInfo) bool {
+	var mode int64
+	for line := range strings.Lines(fdinfo) {
+		key, value, _ := strings.Cut(line, ":")
+		switch value = strings.TrimSpace(value); key {
+		case "flags":
+			mode, _ = strconv.ParseInt(value, 8, 32)
+		case "ino": // since Linux 5.14
+			if st, ok := file.Sys().(*syscall.Stat_t); ok && value != strconv.FormatUint(st.Ino, 10) {
+				return false
+			}
+		}
+	}
+	return mode&unix.O_ACCMODE != unix.O_RDONLY
 }
 
 // ofHost reports whether a host has started a process, or may have: this host, or another one, which runs the same

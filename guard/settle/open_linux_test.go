@@ -2,11 +2,15 @@ package settle
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,6 +62,59 @@ func TestCutOff(t *testing.T) {
 	g.want("after a write to what was open", ".mcp.json=old")
 	if notes := p.takeNotes(); len(notes) > 0 {
 		t.Error(notes)
+	}
+}
+
+// TestHungFileSystem looks for the programs that have a file open while one of them has a file of a file system that
+// does not answer: only this file may be asked about, and the settlement waits for no other.
+func TestHungFileSystem(t *testing.T) {
+	server, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skip("no FUSE here: ", err)
+	}
+	release := sync.OnceFunc(func() { unix.Close(server) }) // every request fails then
+	t.Cleanup(release)
+	dir := t.TempDir()
+	if err := unix.Mount("hung", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", server)); err != nil {
+		t.Skip("no file system can be mounted here: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	info, err := os.Stat(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	hung := time.AfterFunc(time.Minute, release)
+	if heldOpenOutside(info) {
+		t.Error("a program of a person has the program of this test open for writing")
+	}
+	if !hung.Stop() {
+		t.Error("the file system that does not answer was asked")
+	}
+}
+
+// TestMayWrite reads what the kernel tells about a descriptor.
+func TestMayWrite(t *testing.T) {
+	info, err := os.Stat(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ino := strconv.FormatUint(info.Sys().(*syscall.Stat_t).Ino, 10)
+	for fdinfo, want := range map[string]bool{
+		"pos:\t0\nflags:\t0100002\nmnt_id:\t24\nino:\t" + ino + "\n":  true,
+		"pos:\t0\nflags:\t0100001\nmnt_id:\t24\nino:\t" + ino + "\n":  true,
+		"pos:\t0\nflags:\t0100000\nmnt_id:\t24\nino:\t" + ino + "\n":  false,
+		"pos:\t0\nflags:\t0100002\nmnt_id:\t24\nino:\t" + ino + "1\n": false,
+		"pos:\t0\nflags:\t0100002\nmnt_id:\t24\n":                     true, // before Linux 5.14
+		"": false,
+	} {
+		if got := mayWrite(fdinfo, info); got != want {
+			t.Errorf("mayWrite(%q) = %v", fdinfo, got)
+		}
 	}
 }
 
