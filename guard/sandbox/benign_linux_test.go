@@ -12,6 +12,7 @@ import (
 
 // What people do all day works, and does what it does outside.
 func TestBenign(t *testing.T) {
+	t.Parallel()
 	slow(t)
 	goRoot := "/usr/local/go/bin"
 	if path, err := exec.LookPath("go"); err == nil {

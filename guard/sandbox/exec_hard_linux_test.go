@@ -45,6 +45,7 @@ func TestExecTraced(t *testing.T) {
 
 // A program that is masked is started in no way, even where the judge is deceived, and each attempt is judged by its name.
 func TestExecMasked(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.victim(t)
 	program, err := filepath.EvalSymlinks("/usr/bin/touch")
@@ -135,6 +136,7 @@ func TestExecNested(t *testing.T) {
 
 // So many programs may wait for their judges at once.
 func TestExecManyHeld(t *testing.T) {
+	t.Parallel()
 	many := samples.Rounds(1000)
 	f := newFixture(t)
 	f.victim(t)

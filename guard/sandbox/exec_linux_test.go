@@ -191,6 +191,7 @@ os.execve(os.open('victim', os.O_PATH), ['x','$M'], os.environ)"`},
 
 // A program that the judge refuses is started in no way.
 func TestExecGate(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.victim(t)
 	gated(t, f, func(t *testing.T, s *Sandbox) {

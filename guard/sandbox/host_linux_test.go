@@ -52,6 +52,7 @@ func (a *asked) run(t testing.TB, f *fixture, s *Sandbox, script string) result 
 
 // An unknown host is asked about with the programs that lead to it, with and without the proxy. The answer decides.
 func TestHostsAreAsked(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"python3", "curl"} {
 		if _, err := exec.LookPath(name); err != nil {
 			t.Skip(err)
@@ -103,6 +104,7 @@ s.connect(("::ffff:" + socket.gethostbyname("f.asked.test"), 80)); print("open")
 // The program of a connection is the one that has called connect(2), whatever its process runs when the question comes,
 // and whoever holds the socket then.
 func TestHostsKnowTheProgram(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip(err)
 	}
@@ -161,6 +163,7 @@ func TestHostsOfCommands(t *testing.T) {
 
 // Event loops run while a person thinks, and the time limits of programs hold.
 func TestHostsWaitAlone(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	w := newOuterNetwork(t)
 	s := startWithTUN(t, f, w.options())

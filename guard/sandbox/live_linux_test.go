@@ -15,6 +15,7 @@ import (
 
 // What the host changes while the sandbox lives, and what a command sees then.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	slow(t)
 	write := func(t *testing.T, path string) {
 		t.Helper()

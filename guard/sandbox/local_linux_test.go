@@ -34,6 +34,7 @@ while True: c, _ = s.accept(); c.sendall(b"the host\n"); c.close()`)
 
 // A service of the host's loopback interface is asked for by its port, and refused without an answer.
 func TestLocalServices(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	w := newOuterNetwork(t)
 	o := w.options()
@@ -115,6 +116,7 @@ except ConnectionRefusedError: print("closed")' ` + port, true, "", "inside\n\nc
 
 // Rules allow a service by its port, also by the proxy; "*" does not. Services that give the machine are never reached.
 func TestLocalServicesByRule(t *testing.T) {
+	t.Parallel()
 	port := loopbackServer(t)
 	for _, c := range []struct {
 		allowed, denied string

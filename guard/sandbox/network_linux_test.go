@@ -152,6 +152,7 @@ func freeAddress(t *testing.T) string {
 
 // A port that a command listens on can be reached on the host while it is published, and no longer.
 func TestPublish(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("no python3 here")
 	}
@@ -221,6 +222,7 @@ while True:
 
 // TestPublishLogins publishes few ports, and only those that a program of the sandbox listens on.
 func TestPublishLogins(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := start1(t, f.policy())
 	if s.Report().Backend != Namespaces {

@@ -178,6 +178,7 @@ print(u.urlopen(u.Request("https://api.allowed.test/", headers={"Authorization":
 
 // TestLogins: real programs log in with the sentinel, with the proxy and without, and never see the value.
 func TestLogins(t *testing.T) {
+	t.Parallel()
 	w, f := newSecretNetwork(t), newFixture(t)
 	s := w.start(t, f)
 	direct := []string{"HTTP_PROXY=", "HTTPS_PROXY=", "ALL_PROXY=", "http_proxy=", "https_proxy=", "all_proxy=",
@@ -256,6 +257,7 @@ var strays = []struct {
 
 // TestStraySecrets: the value is seen nowhere, and goes nowhere but to its hosts.
 func TestStraySecrets(t *testing.T) {
+	t.Parallel()
 	w, f := newSecretNetwork(t), newFixture(t)
 	s := w.start(t, f)
 	pinned := filepath.Join(f.tmp, "pinned.pem")

@@ -171,6 +171,7 @@ func python(t *testing.T, f *fixture) (run func(script string, args ...string) [
 // Nothing that a program outside listens on is reached, whatever its name and whenever
 // it was bound.
 func TestHostSockets(t *testing.T) {
+	t.Parallel()
 	slow(t)
 	sockets := []string{"stream:plain", "renamed:renamed", "linked:linked", "packets:packets", "datagrams:datagrams"}
 	for _, backend := range backendsUnderTest() {
@@ -208,6 +209,7 @@ func TestHostSockets(t *testing.T) {
 
 // The same attacks reach the server where there is no sandbox.
 func TestHostSocketsAreReal(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := python(t, f)
 	h := serveOutside(t, f.ws, 0, "stream:plain", "datagrams:datagrams")
@@ -244,6 +246,7 @@ func TestRefusedSocket(t *testing.T) {
 
 // Where there is a listener already, commands get no Unix sockets, and the report says so.
 func TestNoListener(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.serve(t)
 	for backend := range available(t, f) {

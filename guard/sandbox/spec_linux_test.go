@@ -13,6 +13,7 @@ import (
 )
 
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for backend, s := range available(t, f) {
 		for _, c := range []struct {
@@ -49,6 +50,7 @@ func TestStatus(t *testing.T) {
 }
 
 func TestSignalReachesTheGroup(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for backend, s := range available(t, f) {
 		d := duration()

@@ -41,6 +41,7 @@ func spawnReady(t *testing.T, s *Sandbox, f *fixture, script, d string) Process 
 
 // TestTryFinish: a command is ended if nothing descends from it, and else goes on.
 func TestTryFinish(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := start1(t, f.policy())
 	if s.Report().Backend != Namespaces {

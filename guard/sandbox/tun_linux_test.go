@@ -142,6 +142,7 @@ var programs = []program{
 // Every program finds an allowed host without proxy variables. An unknown one is asked about: the program reaches it after the answer,
 // or its refusal is named. Programs that are not installed are looked for in TOOLHOST_PROGRAMS, too.
 func TestProgramsFindHosts(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	w := newOuterNetwork(t)
 	s := startWithTUN(t, f, w.options())
@@ -186,6 +187,7 @@ func TestProgramsFindHosts(t *testing.T) {
 
 // What leads past the names that are judged.
 func TestNetworkAttacks(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("no python3 here")
 	}
@@ -263,6 +265,7 @@ s.send(b"\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x04evil\x04test\x00\x0
 
 // A scan of ports ends, and is told in a bounded way.
 func TestPortScanIsBounded(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	w := newOuterNetwork(t)
 	s := startWithTUN(t, f, w.options())
