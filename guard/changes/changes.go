@@ -42,7 +42,7 @@ type Event struct {
 	Dir   bool   // the entry is, or was, a directory
 }
 
-// Dir is a directory that a Feed watches. It is part of what its owner knows of the directory.
+// Dir is a directory that a Feed watches, or a file. It is part of what its owner knows of it.
 type Dir struct {
 	owner any
 	feed  *Feed
@@ -163,13 +163,28 @@ func (h *hub) leave(f *Feed) (last bool) {
 // that. Read yields owner.
 func (f *Feed) Watch(d *Dir, owner any, fd int) bool {
 	// By the descriptor, so that no link on the way can be swapped in.
-	return f.watch(d, owner, "/proc/self/fd/"+strconv.Itoa(fd), true)
+	return f.watch(d, owner, "/proc/self/fd/"+strconv.Itoa(fd), openDirectory)
 }
 
 // WatchPath is Watch for a path, whose last element is no link.
-func (f *Feed) WatchPath(d *Dir, owner any, path string) bool { return f.watch(d, owner, path, false) }
+func (f *Feed) WatchPath(d *Dir, owner any, path string) bool {
+	return f.watch(d, owner, path, directory)
+}
 
-func (f *Feed) watch(d *Dir, owner any, path string, follow bool) bool {
+// WatchFile is WatchPath for a file. Its events have no entry, and tell of changes of its metadata, such as the number
+// of its names, and of its end.
+func (f *Feed) WatchFile(d *Dir, owner any, path string) bool { return f.watch(d, owner, path, file) }
+
+// A subject is what a path to watch leads to.
+type subject int
+
+const (
+	directory     subject = iota
+	openDirectory         // by a link of /proc, which is followed
+	file
+)
+
+func (f *Feed) watch(d *Dir, owner any, path string, is subject) bool {
 	if f == nil {
 		return false
 	}
@@ -179,7 +194,7 @@ func (f *Feed) watch(d *Dir, owner any, path string, follow bool) bool {
 	if f.closed || d.id.Load() == 0 && f.count >= f.most {
 		return false
 	}
-	id, err := h.queue.add(path, follow)
+	id, err := h.queue.add(path, is)
 	if err == nil && id == d.id.Load() {
 		return true
 	}

@@ -259,3 +259,38 @@ func BenchmarkReadNothing(b *testing.B) {
 		f.Read(func(any, Event) { b.Fatal("an event") })
 	}
 }
+
+// TestWatchFile: the names of a file are counted in its metadata, and the watch ends with the file.
+func TestWatchFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	write := func() {
+		t.Helper()
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	f, d := open(t, 10), new(Dir)
+	if !f.WatchFile(d, "f", path) {
+		t.Fatal("the file is not watched")
+	}
+	write()
+	if got := read(f); got != "" {
+		t.Errorf("a write: %q", got)
+	}
+	if err := os.Link(path, filepath.Join(dir, "other")); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(f); got != "f 0  false" {
+		t.Errorf("a new name: %q", got)
+	}
+	for _, name := range []string{"f", "other"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(f); got != "f 2  false" || d.Watch() != 0 {
+		t.Errorf("the end: %q, watch %d", got, d.Watch())
+	}
+}

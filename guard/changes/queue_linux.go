@@ -23,6 +23,9 @@ type queue struct {
 const interest = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE | unix.IN_CREATE | unix.IN_DELETE |
 	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
+// fileInterest is what is asked of a file.
+const fileInterest = unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
+
 // bufferSize is how much is read from the queue at once, in bytes: about 1,500
 // events.
 const bufferSize = 64 << 10
@@ -42,11 +45,14 @@ func openQueue() (*queue, error) {
 // close ends all watches, and wait. Nothing else may be called any more.
 func (q *queue) close() error { return q.file.Close() }
 
-// add watches a directory, and returns its watch: the same one each time for the same directory, whatever its path.
-// It fails with ENOSPC when the system allows no more.
-func (q *queue) add(path string, follow bool) (int32, error) {
+// add watches a directory or a file, and returns its watch: the same one each time for the same directory, whatever
+// its path. It fails with ENOSPC when the system allows no more.
+func (q *queue) add(path string, is subject) (int32, error) {
 	mask := uint32(interest)
-	if !follow {
+	if is == file {
+		mask = fileInterest
+	}
+	if is != openDirectory {
 		mask |= unix.IN_DONT_FOLLOW
 	}
 	w, err := unix.InotifyAddWatch(q.fd, path, mask)

@@ -9,7 +9,7 @@ func openQueue() (*queue, error) { return nil, ErrUnsupported }
 
 func (*queue) close() error { return nil }
 
-func (*queue) add(string, bool) (int32, error) { return 0, ErrUnsupported }
+func (*queue) add(string, subject) (int32, error) { return 0, ErrUnsupported }
 
 func (*queue) remove(int32) {}
 

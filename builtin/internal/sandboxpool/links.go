@@ -139,7 +139,7 @@ func (d deniedFiles) has(path string) bool {
 // addDenied watches denied files themselves: the system tells of a new name at the file, wherever the name is.
 func (w *watches) addDenied(files deniedFiles) {
 	for _, file := range files {
-		if !w.add(file.path) {
+		if !w.addFile(file.path) {
 			return
 		}
 	}

@@ -243,9 +243,9 @@ func (c *Sandbox) close(cs *Pool) error {
 		}
 		c.ended = errors.Join(c.ended, c.box.Close())
 		cs.warn(c.EndSession())
-		if c.watch.watcher != nil {
+		if c.watch.feed != nil {
 			cs.unwatched.Go(func() {
-				_ = c.watch.watcher.Close() // the only error is that it is already closed
+				_ = c.watch.feed.Close() // the watches have ended anyway
 				<-c.followed
 			})
 		}

@@ -9,10 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/changes"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
@@ -50,7 +49,7 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 		return nil, err
 	}
 	cs.hideScratch(scratch) // before anything is in it
-	c := &Sandbox{policy: policy, looked: time.Now(), deniedAtMount: map[string]*coveredFile{}, denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
+	c := &Sandbox{policy: policy, looked: time.Now(), deniedAtMount: map[string]*coveredFile{}, denied: deniedFiles{}, watch: watches{byPath: map[string]*watched{}}, followed: make(chan struct{})}
 	c.discard = kind.shells && policy.Commands().Discard()
 	c.settled = cs.baseline.Settle().Settled
 	c.own = policy.Commands().OwnOfHome()
@@ -105,7 +104,7 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	defer c.mu.Unlock()
 	c.publish = !c.discard && (kind.shells || kind.agent != nil) && policy.Commands().Network().Publish
 	c.life, c.end = context.WithCancel(context.Background())
-	if c.watch.watcher, err = fsnotify.NewWatcher(); err == nil {
+	if c.watch.feed, _ = changes.Open(maxWatches); c.watch.feed != nil {
 		go follower{cs, c}.follow()
 	}
 	c.note(c.paths.Denied)

@@ -1,14 +1,11 @@
 package sandboxpool
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
-	"github.com/fsnotify/fsnotify"
-
+	"github.com/toolhost/toolhost/guard/changes"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
@@ -24,24 +21,9 @@ type follower struct {
 }
 
 // follow covers a denied file for the running commands when it appears or is replaced, as editors do when they save.
-// It returns when the watch of the sandbox is closed.
+// It returns when the sandbox ends.
 func (f follower) follow() {
 	defer close(f.box.followed)
-	// The watcher sends errors while it holds a lock that every Add takes. A caller of Add holds the lock of the
-	// sandbox, so errors must be received without that lock.
-	lost := make(chan struct{}, 1)
-	var errs sync.WaitGroup
-	defer errs.Wait()
-	errs.Go(func() {
-		for err := range f.box.watch.watcher.Errors {
-			if errors.Is(err, fsnotify.ErrEventOverflow) {
-				select {
-				case lost <- struct{}{}:
-				default:
-				}
-			}
-		}
-	})
 	deep := f.box.policy.Commands().DeniesFiles() && f.box.box.Report().Backend == sandbox.Namespaces // the others hide nothing from what runs
 	if deep {
 		for _, root := range slices.Concat(f.box.paths.Writable, f.box.paths.Originals) {
@@ -50,21 +32,31 @@ func (f follower) follow() {
 			}
 		}
 	}
+	feed := f.box.watch.feed
 	for {
 		select {
-		case event, open := <-f.box.watch.watcher.Events:
-			if !open {
-				return
+		case <-f.box.life.Done():
+			return
+		case <-feed.Changed():
+			if lost := feed.Read(func(owner any, e changes.Event) { f.take(owner.(*watched), e, deep) }); lost {
+				f.lookAll()
 			}
-			if event.Has(fsnotify.Create) {
-				f.appeared(event.Name, deep)
-			} else if event.Has(fsnotify.Chmod) {
-				f.linkedAnew(event.Name)
-			} else if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
-				f.gone(event.Name)
-			}
-		case <-lost:
-			f.lookAll()
+		}
+	}
+}
+
+// take examines a change of what is watched.
+func (f follower) take(w *watched, e changes.Event, deep bool) {
+	path := filepath.Join(w.path, e.Entry)
+	switch e.Kind {
+	case changes.Self:
+		f.gone(path)
+	case changes.Name:
+		f.gone(path)
+		f.appeared(path, deep)
+	default:
+		if w.file || f.covers(path) {
+			f.linkedAnew(path)
 		}
 	}
 }
@@ -133,13 +125,20 @@ func (f follower) knows(path string, file *coveredFile) bool {
 	return f.box.denied.isLinked(file)
 }
 
-// gone records that a path is no longer watched if it was a directory: another one may replace it.
+// covers reports whether a path is a denied one that was covered.
+func (f follower) covers(path string) bool {
+	f.box.mu.Lock()
+	defer f.box.mu.Unlock()
+	return f.box.deniedAtMount[path] != nil
+}
+
+// gone ends the watch of a path: another file or directory may have replaced what was watched.
 func (f follower) gone(path string) {
 	f.box.mu.Lock()
 	defer f.box.mu.Unlock()
-	delete(f.box.watch.dirs, path)
-	if f.box.denied.has(path) { // another file has replaced it
-		f.box.watch.add(path)
+	f.box.watch.drop(path)
+	if f.box.denied.has(path) {
+		f.box.watch.addFile(path)
 	}
 }
 
@@ -169,7 +168,7 @@ func (f follower) cover(path string, appeared bool) {
 	f.box.watch.add(filepath.Dir(path))
 	f.box.denied.count([]string{path})
 	if f.box.denied.has(path) {
-		f.box.watch.add(path)
+		f.box.watch.addFile(path)
 	}
 }
 
@@ -196,18 +195,49 @@ func (c *Sandbox) note(paths []string) {
 
 // watches are the watched directories and files of one sandbox. The lock of the sandbox guards them.
 type watches struct {
-	watcher *fsnotify.Watcher // nil if the system has none left
-	dirs    map[string]bool
+	feed   *changes.Feed // nil if the system has none left, or does not report changes exactly
+	byPath map[string]*watched
+}
+
+// A watched is a directory, or a denied file, that is watched.
+type watched struct {
+	watch changes.Dir
+	path  string
+	file  bool
 }
 
 // add watches a directory, and reports whether there is room for more.
-func (w *watches) add(dir string) bool {
-	if w.watcher == nil || w.dirs[dir] {
-		return w.watcher != nil
-	}
-	if len(w.dirs) >= maxWatches {
+func (w *watches) add(dir string) bool { return w.addPath(dir, false) }
+
+// addFile watches a denied file, and reports whether there is room for more.
+func (w *watches) addFile(path string) bool { return w.addPath(path, true) }
+
+func (w *watches) addPath(path string, file bool) bool {
+	if w.feed == nil {
 		return false
 	}
-	w.dirs[dir] = w.watcher.Add(dir) == nil
+	at := w.byPath[path]
+	if at == nil {
+		if len(w.byPath) >= maxWatches {
+			return false
+		}
+		at = &watched{path: path, file: file}
+		w.byPath[path] = at
+	}
+	switch {
+	case at.watch.Watch() != 0:
+	case file:
+		w.feed.WatchFile(&at.watch, at, path)
+	default:
+		w.feed.WatchPath(&at.watch, at, path)
+	}
 	return true
+}
+
+// drop ends the watch of a path, if it has one.
+func (w *watches) drop(path string) {
+	if at := w.byPath[path]; at != nil {
+		w.feed.Unwatch(&at.watch)
+		delete(w.byPath, path)
+	}
 }

@@ -163,7 +163,7 @@ func TestAppears(t *testing.T) {
 			await(t, "the watch", func() bool {
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				return c.watch.dirs[filepath.Join(ws, "sub")] && c.watch.dirs[ws]
+				return c.watch.byPath[filepath.Join(ws, "sub")] != nil && c.watch.byPath[ws] != nil
 			})
 			out, w, err := os.Pipe()
 			if err != nil {
@@ -226,7 +226,7 @@ func BenchmarkAppears(b *testing.B) {
 	await(b, "the watch", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.watch.dirs[ws]
+		return c.watch.byPath[ws] != nil
 	})
 	toldRead, told, err := os.Pipe()
 	if err != nil {
