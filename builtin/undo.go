@@ -29,8 +29,8 @@ type (
 
 // A ChangedCall describes the changes of one call, from the history.
 type ChangedCall struct {
-	Change          // of its first file; what is not of that file alone holds for all
-	Files  []Change // by path
+	Change          // the first of Files; its fields that are not about a file hold for all
+	Files  []Change // sorted by path
 	// NumChanged, NumCreated and NumRemoved count the files.
 	NumChanged, NumCreated, NumRemoved int
 }

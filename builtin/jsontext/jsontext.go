@@ -62,10 +62,10 @@ func String(quoted []byte) (string, bool) {
 	return string(out), utf8.Valid(out)
 }
 
-// unescaped is what stands for an escape of one character.
+// unescaped is the character that each escape of one character stands for.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// special is how many bytes stand before the first that may not stand in a string as it is.
+// special returns how many bytes come before the first that a JSON string may contain only as an escape.
 func special(text []byte) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	i := 0

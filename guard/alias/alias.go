@@ -17,7 +17,7 @@ type Argument struct {
 	// Field is the argument of the tool that the argument stands for. The value is passed on unchanged if For is
 	// empty.
 	Field string
-	// For is the value of Field that is meant by true. By false nothing is meant.
+	// For is the value of Field if the argument is true. An argument that is false is left out.
 	For string
 	// Instead says what to do where no argument means the same.
 	Instead string

@@ -135,7 +135,7 @@ func private(file string, info fs.FileInfo, user int) error {
 // links, would leave the old tokens where a host may read them under another name: revoked tokens would stay valid.
 func resolveLinks(file string) (string, error) {
 	if _, err := os.Lstat(file); err != nil {
-		return file, nil // it is made, or read in a moment and then the reason is reported
+		return file, nil // the caller makes the file, or reads it and reports this error
 	}
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {

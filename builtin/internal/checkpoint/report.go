@@ -53,7 +53,7 @@ func (c Change) IsDir() bool {
 
 // Report describes the changes during a command.
 type Report struct {
-	Changes []Change // by path, what is in a directory next to it
+	Changes []Change // sorted by path, each directory before its entries
 	Ignored int      // files that changed in ignored directories, which are not kept
 	// Notes say what was not covered.
 	Notes []string

@@ -157,7 +157,7 @@ func (j *Journal) worthwhile(size int64) bool {
 type Holding struct {
 	Principal string // "" if it is not known
 	Bytes     int64  // of contents
-	Limit     int64  // that they may take, as much as is free now
+	Limit     int64  // of Bytes, with the space that is free now
 	Changes   int
 	Damaged   bool   // the index is not as it was written
 	Aside     string // the directory of what was damaged and was set aside, "" if nothing was

@@ -118,7 +118,7 @@ type Change struct {
 	Links       []string    `json:"links,omitempty"` // other names of the file before the change, absolute
 	From        time.Time   `json:"from,omitzero"`   // when it was made, if that is known better than from the call
 	To          time.Time   `json:"to,omitzero"`
-	Open        []string    `json:"-"`              // of [Running]
+	Open        []string    `json:"-"`              // entries that had not ended when this one began, see [Running]
 	Lost        string      `json:"lost,omitempty"` // why Before is not kept; "" if it is, or unknown
 	Call        `json:"-"`  // what all changes with this ID share
 }

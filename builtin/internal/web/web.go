@@ -82,8 +82,8 @@ type Request struct {
 	Own func(ctx context.Context, port string) (net.Conn, error)
 	// OwnPort reports whether Own reaches a port.
 	OwnPort func(port string) bool
-	// Header adds credentials to the header of a request over TLS. It returns what takes them out of the answer; nil if
-	// it has added none. Nil: there are none.
+	// Header adds credentials to the header of a request over TLS. It returns a function that hides them in the answer,
+	// or nil if it has added none. It may be nil: there are no credentials.
 	Header func(ctx context.Context, f guard.Fetch, header http.Header) (hide func(text string) string, err error)
 }
 

@@ -32,7 +32,7 @@ var slips = []slip{
 // addPath adds the patterns of a rule on files, and the patterns that it probably means.
 func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
 	err := c.addSpec(l, tool, r)
-	if _, spec, _ := strings.Cut(r.Text, "("); l.strict() && strings.HasPrefix(spec, " ") { // names may begin so
+	if _, spec, _ := strings.Cut(r.Text, "("); l.strict() && strings.HasPrefix(spec, " ") { // names may begin with spaces
 		other := *r
 		other.Spec = spec[:len(spec)-len(strings.TrimLeft(spec, " "))] + r.Spec
 		bases, text := c.anchor(l, &other)
