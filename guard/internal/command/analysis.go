@@ -168,12 +168,11 @@ func (c Simple) Deletes() bool {
 }
 
 // Interprets reports whether the command is undecidable only because its program does what it is made for: it runs
-// text or a file of its own, or starts other commands. An allow rule that names this program accepts that.
+// text or a file of its own. An allow rule that names this program accepts that.
 func (c Simple) Interprets() bool {
 	other := func(reason string) bool {
 		what, ok := strings.CutPrefix(reason, c.Name+" ")
-		return reason != sourcesFile && (!ok || what != interprets && what != startsOthers && what != ownScript &&
-			!strings.HasPrefix(what, runsFile))
+		return reason != sourcesFile && (!ok || what != interprets && what != startsOthers && what != ownScript && !strings.HasPrefix(what, runsFile))
 	}
 	return len(c.Undecidable) > 0 && !slices.ContainsFunc(c.Undecidable, other)
 }
@@ -190,10 +189,9 @@ const (
 
 // These reasons follow the name of a program and lie in the purpose of that program, see Interprets.
 const (
-	interprets   = "is an interpreter"
-	startsOthers = "starts commands of its own"
-	ownScript    = "with a script that may run commands or write files"
-	runsFile     = "runs a file: "
+	interprets = "is an interpreter"
+	ownScript  = "with a script that may run commands or write files"
+	runsFile   = "runs a file: "
 )
 
 // Dynamic reports whether any argument is unknown before the command runs, so

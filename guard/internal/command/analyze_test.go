@@ -155,7 +155,6 @@ var wrapperRows = []row{
 	{"threat: wrappers", "busybox rm x", "rm x", false},
 	{"threat: wrappers", "flock /tmp/l rm x", "rm x", false},
 	{"threat: wrappers", "flock /tmp/l -c 'rm x'", "", true},
-	{"threat: wrappers", "uv run bash -c 'rm x'", "", true},
 	{"threat: wrappers", "npx $x", "", true},
 	{"threat: wrappers", "strace rm x", "", true},
 	{"threat: wrappers", "timeout --unknown 5 rm x", "", true},
@@ -164,17 +163,6 @@ var wrapperRows = []row{
 	{"threat: wrappers", "env A=$x rm y", "", true},
 	{"threat: wrappers", "gosu root rm x", "", true},
 	{"threat: wrappers", "/lib/ld-linux-aarch64.so.1 /bin/rm x", "", true},
-	{"threat: runners", "dotenvx run -- rm x", "", true},
-	{"threat: runners", "dotenv run rm x", "", true},
-	{"threat: runners", "dotenv -e f -- rm x", "", true},
-	{"threat: runners", "mise x node@20 -- rm x", "", true},
-	{"threat: runners", "opam exec --switch a -- rm x", "", true},
-	{"threat: runners", "npm -w a exec -- rm x", "", true},
-	{"threat: runners", "pnpm --filter a exec rm x", "", true},
-	{"threat: runners", "yarn workspace a exec rm x", "", true},
-	{"threat: runners", "hatch -e a run rm x", "", true},
-	{"threat: runners", "npx --unknown a rm x", "", true},
-	{"threat: runners", "npx --unknown rm x", "", true},
 	{"threat: deep nesting", strings.Repeat("env ", 40) + "ls", "", true},
 }
 
@@ -218,6 +206,27 @@ func TestBenign(t *testing.T) {
 	}
 }
 
+// TestRunners holds that rules for rm see what runners start.
+func TestRunners(t *testing.T) {
+	for _, text := range []string{
+		"dotenvx run -- rm x",
+		"dotenv run rm x",
+		"dotenv -e f -- rm x",
+		"mise x node@20 -- rm x",
+		"opam exec --switch a -- rm x",
+		"npm -w a exec -- rm x",
+		"pnpm --filter a exec rm x",
+		"yarn workspace a exec rm x",
+		"hatch -e a run rm x",
+		"npx --unknown a rm x",
+		"npx --unknown rm x",
+	} {
+		if forms := Analyze(text).Commands[0].Forms(); !slices.Contains(forms, "rm x") {
+			t.Errorf("%s: forms %q; rm x is not among them", text, forms)
+		}
+	}
+}
+
 func TestForms(t *testing.T) {
 	tests := []struct {
 		text string
@@ -229,6 +238,7 @@ func TestForms(t *testing.T) {
 		{"A=1 rm   x", []string{"rm x", "A=1 rm x"}},
 		{"git -C d push -f", []string{"git -C d push -f", "git push -f"}},
 		{"npx eslint .", []string{"npx eslint .", "eslint ."}},
+		{"uv run bash -c 'rm x'", []string{"uv run bash -c rm x", "bash -c rm x", "rm x", "uv run bash -c 'rm x'"}},
 	}
 	for _, tt := range tests {
 		if got := Analyze(tt.text).Commands[0].Forms(); !slices.Equal(got, tt.want) {

@@ -33,8 +33,10 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 	case c.Name == "tee":
 		_, writes := c.Files()
 		w.out.Writes = append(w.out.Writes, writes...)
+	case isInterpreter(c.Name):
+		readInterpreter(w, c, stdin)
 	default:
-		readOther(w, c, stdin)
+		readStarter(w, c)
 	}
 }
 
@@ -43,29 +45,14 @@ const (
 	awks   = "awk gawk mawk nawk original-awk"
 )
 
-// readOther deals with the programs that need no look of their own: those that
-// run what they are given somewhere, and those that do so by an option.
-func readOther(w *walker, c Simple, stdin []*syntax.Redirect) {
-	switch {
-	case isInterpreter(c.Name):
-		text := Simple{Args: c.Args[:min(3, len(c.Args))]} // with what it runs: FILE, or -c TEXT
-		if len(c.Args) == 1 || c.Args[len(c.Args)-1].Text == "-" || text.Dynamic() {
-			w.out.foreign = w.out.foreign || !slices.ContainsFunc(stdin, isInput)
-		}
-		if !asksVersion(c) {
-			w.undecided(!interpretsFile(c), c.Name+" "+interprets)
-		}
-	case listed("starters", c.Name) || strings.HasPrefix(c.Name, "ld-linux") || strings.HasPrefix(c.Name, "ld-musl") ||
-		strings.HasPrefix(c.Name, "ld64.so"):
-		if asksVersion(c) || pages(c) || c.Name == "crontab" && len(c.Args) == 2 && c.Args[1].Text == "-l" {
-			return
-		}
-		w.undecided(true, c.Name+" "+startsOthers)
-		readLauncher(w, c)
-	case runs(c) >= 0:
-		readRunner(w, c, c.Args[runs(c)+1:])
-	default:
-		readLauncher(w, c)
+// readInterpreter says that an interpreter runs a text that is not read, unless it is only asked for its version.
+func readInterpreter(w *walker, c Simple, stdin []*syntax.Redirect) {
+	text := Simple{Args: c.Args[:min(3, len(c.Args))]} // with what it runs: FILE, or -c TEXT
+	if len(c.Args) == 1 || c.Args[len(c.Args)-1].Text == "-" || text.Dynamic() {
+		w.out.foreign = w.out.foreign || !slices.ContainsFunc(stdin, isInput)
+	}
+	if !asksVersion(c) {
+		w.undecided(!interpretsFile(c), c.Name+" "+interprets)
 	}
 }
 
@@ -115,18 +102,6 @@ func texts(words []Word) (out []string) {
 func asksVersion(c Simple) bool {
 	r, _ := recordOf("versions", strings.TrimRight(c.Name, "0123456789."))
 	return len(c.Args) == 2 && c.Args[1].Static && r.flags[c.Args[1].Text]
-}
-
-// pages reports whether a pager is given only files, and options that say how to show them. It then starts nothing,
-// since no person is there to tell it to.
-func pages(c Simple) bool {
-	return oneOf(c.Name, "less more") && !slices.ContainsFunc(c.Args[1:], func(w Word) bool {
-		if isOption(w.Text) {
-			return !w.Static || strings.Trim(w.Text[1:], "NRSFXiIMmeEgsdu") != ""
-		}
-		return !w.Static && !w.Glob && !w.Home || strings.HasPrefix(w.Text, "+") || w.Glob &&
-			strings.IndexAny(w.Text, "*?[") == 0
-	})
 }
 
 // IsBuiltin reports whether bash runs a command of that name itself.

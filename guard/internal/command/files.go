@@ -97,7 +97,7 @@ func (c Simple) ReadOnly() bool {
 	}
 	doubt := func(w Word) bool {
 		return !known(w) || w.Static && outsideOption(w.Text) || oneOf(w.Text, p.lists["not"]) ||
-			containsOneOf(w.Text, p.lists["within"]) ||
+			slices.ContainsFunc(strings.Fields(p.lists["within"]), func(part string) bool { return strings.Contains(w.Text, part) }) ||
 			c.Name == "date" && !isOption(w.Text) && !strings.HasPrefix(w.Text, "+") // it sets the clock
 	}
 	danger := p.lists["danger"]
@@ -119,10 +119,7 @@ func Known(name string) bool {
 	name = path.Base(name)
 	_, described := recordOf("programs", name)
 	_, wraps := wrapperOf(name)
-	_, launches := launcherOf(name)
-	return described || wraps || launches || isInterpreter(name) || listed("starters", name) ||
-		oneOf(name, "bash sh dash ash rbash zsh ksh mksh fish csh tcsh . source alias enable hash bind complete compgen fc kill bfs original-awk "+
-			"npx bunx pnpx uvx npm pnpm yarn bundle poetry pipenv uv git cd eval trap export declare typeset local readonly nameref test [ set shopt")
+	return described || wraps || isInterpreter(name) || IsBuiltin(name) || oneOf(name, shells+" bfs git less more")
 }
 
 // Quote writes a text so that a shell takes it for one word that stands for itself.

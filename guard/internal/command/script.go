@@ -65,8 +65,7 @@ func sourced(c Simple) (Script, bool) {
 
 // makefile returns the file that make reads first.
 func makefile(c Simple) (Script, bool) {
-	r, _ := launcherOf(c.Name)
-	p := spec{short: r.lists["short"] + "Behiknpqrstvwdb", long: r.lists["long"], permute: true}.parse(c.Args)
+	p := spec{short: "C:f:I:j::l::o:W:Behiknpqrstvwdb", long: "file: makefile: directory:", permute: true}.parse(c.Args)
 	files, dirs := p.values("f file makefile"), p.values("C directory")
 	if p.unsure != "" || len(files) > 1 || len(dirs) > 1 {
 		return Script{}, false

@@ -142,7 +142,6 @@ var programRows = []row{
 	{"threat: rg --pre", "rg --pre ./x foo", "", true},
 	{"threat: sort", "sort --compress-program=./x f", "", true},
 	{"threat: sort", "sort --comp ./x f", "", true},
-	{"threat: make", "make -f - all <<< 'all:; rm x'", "", true},
 	{"threat: make", "make --eval='$(shell rm x)'", "", true},
 	{"threat: go", "go test -exec ./x ./...", "", true},
 	{"threat: go", "go env -w GOFLAGS=-toolexec=./x", "", true},

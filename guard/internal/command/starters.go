@@ -1,0 +1,89 @@
+package command
+
+import (
+	"slices"
+	"strings"
+)
+
+// startsOthers follows the name of a program that is made to start others, see Interprets.
+const startsOthers = "starts commands of its own"
+
+// readStarter looks at a program that starts others which its words name: always, as strace does, or by a word that the
+// table of launchers has. The exec gate judges what they start; the text counts where there is none, and for allow rules.
+func readStarter(w *walker, c Simple) {
+	r, _ := recordOf("launchers", strings.TrimRight(c.Name, "-.0123456789")) // gcc-13
+	words := slices.Clone(c.Args[1:])
+	if len(words) > 0 && r.flags["bare"] && !isOption(words[0].Text) { // tar cIf
+		words[0].Text, words[0].prefix = "-"+words[0].Text, "-"+words[0].prefix
+	}
+	starts, named := false, false
+	for i, word := range words {
+		starts = starts || (word.Static || !named) && r.starts(word)
+		first := i == 0 || !isOption(words[i-1].Text)
+		named = named || word.Text == "--" || r.flags["subcommands"] && first && word.Static && !isOption(word.Text)
+	}
+	if starts && !r.flags["own"] {
+		w.undecided(true, c.Name+" starts a program that its words name")
+	}
+	if starts || listed("starters", c.Name) || strings.HasPrefix(c.Name, "ld-") {
+		w.undecided(true, c.Name+" "+startsOthers)
+	}
+	readRunner(w, c)
+}
+
+// starts reports whether a word makes the program of a record start another one, or may do so.
+func (r record) starts(word Word) bool {
+	text := word.Text
+	switch {
+	case len(r.lists) == 0:
+		return false
+	case !word.Static:
+		if text = word.prefix; text == "" {
+			return !word.Glob || r.flags["globs"]
+		}
+	}
+	name, _, _ := strings.Cut(text, "=")
+	lower := strings.ToLower(text) // ssh -oproxycommand
+	begins := func(element string) bool {
+		abbreviates := len(name) > 2 && strings.HasPrefix(element, "--") && strings.HasPrefix(element, name)
+		return abbreviates || strings.HasPrefix(text, element) || strings.HasPrefix(lower, element)
+	}
+	return slices.ContainsFunc(strings.Fields(r.lists["words"]), begins) || r.flags["expands"] && strings.ContainsAny(text, "$`") ||
+		len(text) > 1 && text[0] == '-' && text[1] != '-' && strings.ContainsAny(text, r.lists["letters"])
+}
+
+// maxTries bounds the words at which the program of a runner may begin.
+const maxTries = 8
+
+// readRunner takes the words at which the program of a runner such as npx may begin for other spellings of the command:
+// the first one, those after an option, whose value they may be, and that after "--".
+func readRunner(w *walker, c Simple) {
+	r, ok := recordOf("runners", c.Name)
+	words := c.Args[1:]
+	if list := r.lists["verbs"]; list != "" {
+		words = words[slices.IndexFunc(words, func(w Word) bool { return oneOf(w.Text, list) })+1:]
+		ok = len(words) < len(c.Args)-1
+	}
+	tries, found := 0, false
+	for i, word := range words {
+		before := words[max(i-1, 0)].Text
+		if ok && !found && (word.Text == "-c" || strings.HasPrefix(word.Text, "--call")) {
+			w.undecided(true, c.Name+" "+startsOthers)
+		}
+		if !ok || tries == maxTries || isOption(word.Text) && word.Static || found && before != "--" {
+			continue
+		}
+		found = found || !isOption(before) || strings.Contains(before, "=")
+		tries++
+		sub := walker{out: &Analysis{}, outer: -1, current: -1, depth: w.depth + maxDepth/2}
+		sub.simple(Simple{Args: words[i:], Outer: -1}, nil)
+		for _, inner := range sub.out.Commands {
+			for _, spelling := range inner.Spellings() {
+				w.out.Commands[w.current].spelled(spelling)
+			}
+		}
+		if sub.out.Hiding {
+			w.undecided(true, c.Name+" "+startsOthers)
+		}
+	}
+}
