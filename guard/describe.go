@@ -273,7 +273,7 @@ func dangerOfCommand(s command.Simple) danger {
 	if _, written := s.Files(); len(written) > 0 {
 		d = writes
 	}
-	if len(s.Undecidable) > 0 || s.HandsOver() {
+	if len(s.Undecidable) > 0 {
 		d = unknown
 	}
 	words := strings.Fields(s.Text)

@@ -51,7 +51,7 @@ func TestHonest(t *testing.T) {
 		most        int // that are asked, per cent
 	}{
 		{"contained", commands + "deny Read(.env)\ndeny Read(secrets/**)", contained, false, 0},
-		{"sandbox off by choice, commands", commands, uncontained, true, 2},
+		{"sandbox off by choice, commands", commands, uncontained, true, 0},
 		{"sandbox off by choice, files", "deny Read(.env)\ndeny Read(secrets/**)", uncontained, true, 3},
 	} {
 		set := testRules(ws, "mode acceptEdits\n"+tt.rules)

@@ -98,36 +98,23 @@ func clip(text string) string {
 }
 
 // hiding judges a line whose text does not name every program, if there are rules on commands. The exec gate judges
-// such programs when they start; without a gate the line requires approval.
+// such programs when they start; without a gate the line requires approval. So does a part that was not read, if a
+// rule is about a builtin, which no gate sees.
 func (l *commandJudge) hiding() {
 	a, k := l.line.analysis, l.j.data
-	if k.deny.Commands.Empty() && k.ask.Commands.Empty() {
+	named := append(k.deny.Commands.Programs(), k.ask.Commands.Programs()...)
+	if !a.Hiding || k.deny.Commands.Empty() && k.ask.Commands.Empty() {
 		return
 	}
-	gated, unknown := k.execGate() == nil, ""
-	if a.Partial { // a builtin is no program, and no gate sees it
-		for _, list := range []ruleList{k.deny, k.ask} {
-			for _, name := range list.Commands.Programs() {
-				if command.IsBuiltin(name) {
-					unknown = "A part of the command was not read (" + strings.Join(a.Undecidable, "; ") + ")"
-				}
-			}
+	if k.execGate() == nil {
+		l.j.heldLate = heldLate
+		if !a.Partial || !slices.ContainsFunc(named, command.IsBuiltin) {
+			return
 		}
 	}
-	handing := slices.IndexFunc(a.Commands, command.Simple.HandsOver)
-	switch {
-	case a.Hiding && !gated:
-		unknown = "What the command would run cannot be known before (" + strings.Join(a.Undecidable, "; ") + ")"
-	case handing >= 0 && gated && !l.held():
-		unknown = clip(textOf(a.Commands[handing])) + " hands a command to a program outside of this call"
-	}
-	if unknown != "" {
-		l.ask("run "+l.line.text, ruleUndecidable, unknown+", and rules deny some commands or ask for them.",
-			"Write the program's name out and run it directly.")
-	}
-	if a.Hiding && gated {
-		l.j.heldLate = heldLate
-	}
+	l.ask("run "+l.line.text, ruleUndecidable, "What the command would run cannot be known before ("+
+		strings.Join(a.Undecidable, "; ")+"), and rules deny some commands or ask for them.",
+		"Write the program's name out and run it directly.")
 }
 
 // ask asks for something in every mode, whatever rules allow.

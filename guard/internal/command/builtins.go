@@ -78,18 +78,6 @@ func interpretsFile(c Simple) bool {
 		!strings.HasPrefix(first, "/proc/")
 }
 
-// HandsOver reports whether a command makes another process start a program, such as a service of the host. A gate on
-// the processes of the call does not see that program.
-func (c Simple) HandsOver() bool {
-	r, ok := recordOf("hands over", c.Name)
-	says := func(list string) bool {
-		return slices.ContainsFunc(c.Args[1:], func(w Word) bool {
-			return oneOf(w.Text[strings.LastIndexByte(w.Text, '@')+1:], r.lists[list])
-		})
-	}
-	return ok && !asksVersion(c) && !says("unless") && (r.lists["if"] == "" || says("if"))
-}
-
 func texts(words []Word) (out []string) {
 	for _, word := range words {
 		out = append(out, word.Text)

@@ -53,7 +53,6 @@ func check(t *testing.T, a *Analysis, i int, c Simple) {
 	}
 	c.Forms()
 	c.Files()
-	c.HandsOver()
 }
 
 // namesAreListed walks the text anew and asks for every literal name.
