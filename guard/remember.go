@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
 // AllowRules returns the narrowest rules that would allow what the verdict asks for: exactly these commands, exactly
@@ -83,10 +81,10 @@ func (p Part) allowRule() string {
 	}
 	switch verb {
 	case "run":
-		if strings.Contains(what, "*") || strings.HasSuffix(what, ":") || !standsForItself(what) {
+		if strings.HasSuffix(what, ":") || !standsForItself(what) {
 			return ""
 		}
-		return "Bash(" + strings.ReplaceAll(what, `\`, `\\`) + ")"
+		return "Bash(" + what + ")"
 	case "read", "search":
 		return "Read(/" + escapePattern(what) + ")"
 	case "write":
@@ -98,16 +96,9 @@ func (p Part) allowRule() string {
 // standsForItself reports whether the text of a command without its quotes, as a line of its own, is the same
 // command: `make ';' reboot` is not, nor is `rm $f`, or the {} of xargs and find.
 func standsForItself(text string) bool {
-	a := command.Analyze(text)
-	if strings.Contains(text, "{}") || len(a.Commands) == 0 || len(a.Reads)+len(a.Writes) > 0 {
-		return false
-	}
-	for _, s := range a.Commands[1:] {
-		if s.Outer < 0 {
-			return false
-		}
-	}
-	return a.Commands[0].Text == text && !a.Commands[0].Dynamic()
+	first, _, _ := strings.Cut(text, " ")
+	return text == strings.Join(strings.Fields(text), " ") && !strings.ContainsAny(first, "=!") &&
+		!strings.ContainsAny(text, "|&;<>()$`\"'\\{}[]?*#")
 }
 
 // escapePattern returns a gitignore pattern that matches only the path.
