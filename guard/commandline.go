@@ -118,14 +118,13 @@ func (ln *commandLine) resolve(w command.Word, text string, dir Path) (Path, err
 // variable matches a word that holds one variable: $x, ${x}, ${x:?why}.
 var variable = regexp.MustCompile(`^([^$]*)\$(?:\{(\w+)(?::?[?-][^{}$]*)?\}|(\w+))([^$]*)$`)
 
-// may returns literal words that an unread one may become, as far as the line says: those of its braces, and those with
-// a literal value that the line gives a variable.
-func (ln *commandLine) may(w command.Word) []command.Word {
+// may returns literal words that an unread one may become: those with a literal value that the line gives a variable.
+func (ln *commandLine) may(w command.Word) (words []command.Word) {
 	parts := variable.FindStringSubmatch(w.Text)
 	if w.Static || w.Home || w.Glob || parts == nil {
-		return w.Braces
+		return nil
 	}
-	words, values := slices.Clone(w.Braces), ln.analysis.Values
+	values := ln.analysis.Values
 	if parts[2]+parts[3] == "PWD" {
 		values = []string{"."}
 	}
@@ -140,8 +139,8 @@ func (ln *commandLine) may(w command.Word) []command.Word {
 // ones that may become literal, since no containment holds a rule on files that do not exist yet.
 func (ln *commandLine) targets(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
 	for _, w := range words {
-		if may := ln.may(w); access == writing || len(w.Braces) > 0 {
-			out = append(out, ln.targets(may, dirs, access)...)
+		if access == writing {
+			out = append(out, ln.targets(ln.may(w), dirs, access)...)
 		}
 		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
 			continue

@@ -276,8 +276,10 @@ func isStream(name string) bool {
 	return strings.HasPrefix(name, "/dev/fd/") && strings.Trim(name[len("/dev/fd/"):], "0123456789") == ""
 }
 
-// emptied matches a removal of "/" or all of its children if the variable in it is empty.
-var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*])["']?/+["']?[.*?]*["']?$`)
+// emptied matches a removal of "/" or all of its children if the variable in it is empty, and braces that may become a
+// critical directory.
+var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*])["']?/+["']?[.*?]*["']?$` +
+	`|^(/|~/|"?\$HOME"?/)\{|[{,](~|\.|\.\.|/)/?[,}]`)
 
 // removals requires approval before a critical directory is removed.
 func (f wordFiles) removals() {

@@ -71,9 +71,6 @@ type Word struct {
 	// that the shell replaces by file names; Text is the pattern.
 	Glob bool
 
-	// Braces are the words that a word with braces becomes, which is not static.
-	Braces []Word
-
 	// Stream reports that the word is <(…), what a command of the text prints.
 	Stream bool
 

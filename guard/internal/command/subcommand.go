@@ -21,13 +21,11 @@ func (c *Simple) spelled(words []Word) {
 
 // spell records the spellings that follow from the words of the command alone.
 func (c *Simple) spell() {
-	args := expanded(c.Args)
+	args := c.Args
 	if len(args) == 0 {
 		return
 	}
-	if c.spelled(otherName(args)); len(args) > len(c.Args) {
-		c.spelled(args)
-	}
+	c.spelled(otherName(args))
 	if path.Base(args[0].Text) == "dd" && len(args) <= maxDD { // whose operands stand in any order
 		for i := 2; i < len(args); i++ {
 			c.spelled(slices.Concat(args[:1], args[i:i+1], args[1:i], args[i+1:]))

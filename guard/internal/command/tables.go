@@ -18,24 +18,13 @@ type record struct {
 // parse tells the options of a command from its operands. They may stand in any order.
 func (r record) parse(args []Word) (p parsed) {
 	if r.flags["assigns"] { // dd if=x
-		for _, word := range expanded(args[1:]) {
+		for _, word := range args[1:] {
 			name, value, has := strings.Cut(word.Text, "=")
 			p.options = append(p.options, option{name: name, value: Word{Text: value, Static: word.Static, single: word.single}, has: has})
 		}
 		return p
 	}
 	return spec{short: r.lists["short"], long: r.lists["long"], permute: true, open: true}.parse(args)
-}
-
-// expanded returns words with those that braces become in their place.
-func expanded(words []Word) (out []Word) {
-	for _, word := range words {
-		if len(word.Braces) == 0 {
-			out = append(out, word)
-		}
-		out = append(out, word.Braces...)
-	}
-	return out
 }
 
 // is reports whether the record has one of some flags, which are separated by spaces.

@@ -1,18 +1,12 @@
 package command
 
 import (
-	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxBraces bounds the words that braces become.
-const maxBraces = 32
-
-// words reads the words of a call. Braces make a word unknown: what they become refuses or explains, and never allows,
-// since the parser may read them otherwise than bash.
+// words reads the words of a call. What braces become is not known: the parser may read them otherwise than bash.
 func (w *walker) words(args []*syntax.Word) []Word {
 	out := make([]Word, 0, len(args))
 	for _, arg := range args {
@@ -20,18 +14,6 @@ func (w *walker) words(args []*syntax.Word) []Word {
 		if braces(arg) {
 			before, _, _ := strings.Cut(word.prefix, "{")
 			word = Word{Text: w.source(arg), prefix: before}
-			split := &syntax.Word{Parts: slices.Clone(arg.Parts)}
-			syntax.SplitBraces(split)
-			for one, err := range expand.BracesSeq(&expand.Config{}, split) {
-				if err != nil || len(word.Braces) == maxBraces {
-					break
-				}
-				becomes := w.word(one)
-				if text := one.Lit(); strings.HasPrefix(text, "~") {
-					becomes = Word{Text: text, Home: true}
-				}
-				word.Braces = append(word.Braces, becomes)
-			}
 		}
 		out = append(out, word)
 	}
