@@ -9,7 +9,9 @@ import (
 // redirect lists the file of a redirection. led says where it is, see [Word.Led].
 func (w *walker) redirect(r *syntax.Redirect, led int) {
 	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
-		setsNamed(w, "a redirection", fixed(strings.Trim(r.N.Value, "{}")))
+		name := strings.Trim(r.N.Value, "{}")
+		w.variableName("a redirection", fixed(name))
+		w.setsVariable(name, "$")
 	}
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:

@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -178,30 +177,25 @@ func readSet(w *walker, c Simple) {
 	}
 }
 
-// readNames judges the builtins that take names of variables.
+// readNames judges the builtins that take names of variables. Bash evaluates the subscript of one, mapfile -C runs
+// text, and unset -f takes away a function.
 func readNames(w *walker, c Simple) {
-	r, _ := recordOf("variable names", c.Name)
-	p := spec{short: r.lists["short"], open: true}.parse(c.Args)
-	names := p.values(r.lists["by"])
-	if from, err := strconv.Atoi(r.lists["from"]); err == nil && from < len(p.operands) {
-		names = append(names, p.operands[from:]...)
+	printf := c.Name == "printf" && len(c.Args) > 1 && (c.Args[1].MayBeOption() && !c.Args[1].Static ||
+		strings.HasPrefix(c.Args[1].Text, "-v"))
+	wait := c.Name == "wait" && slices.ContainsFunc(c.Args, func(w Word) bool { return strings.HasPrefix(w.Text, "-p") })
+	if printf || wait {
+		w.undecided(true, c.Name+" may set a variable")
 	}
-	for _, name := range names {
-		setsNamed(w, c.Name+" of a variable", name)
+	if oneOf(c.Name, "printf wait") {
+		return
 	}
-	if p.has("C") || c.Name == "unset" && p.has("f") {
-		w.undecided(true, c.Name+" runs a callback, or takes away a function")
-	}
-	if c.Name == "printf" && len(c.Args) > 1 && !c.Args[1].Static && c.Args[1].MayBeOption() {
-		w.undecided(true, "printf with a format that may be -v")
-	}
-}
-
-// setsNamed judges a word that names a variable to be set.
-func setsNamed(w *walker, of string, word Word) {
-	w.variableName(of, word)
-	if word.Static {
-		w.setsVariable(word.Text, "$")
+	for _, word := range c.Args[1:] {
+		switch {
+		case !word.Static || strings.Contains(word.Text, "[") || isOption(word.Text) && strings.ContainsAny(word.Text, "Cf"):
+			w.undecided(true, c.Name+" "+word.Text+" may do more than to set variables")
+		case !isOption(word.Text):
+			w.setsVariable(word.Text, "$")
+		}
 	}
 }
 
