@@ -95,7 +95,7 @@ func TestJudgeBash(t *testing.T) {
 		{"an interpreter's text where rules deny", "allow Bash(python3 *)\ndeny Bash(rm *)", "python3 -c 'import os; os.system(x)'", Ask, ruleUndecidable},
 		{"an option that runs things is not its purpose", "allow Bash(tar *)", "tar xf a --to-command=make", Ask, ""},
 		{"dynamic name", "allow Bash(npm *)", "$CMD test", Ask, ""},
-		{"very long", "allow Bash(npm *)", "npm " + strings.Repeat("x", 10_001), Ask, ""},
+		{"very long", "allow Bash(npm *)", "npm " + strings.Repeat("x", 64<<10), Ask, ""},
 		{"parse error", "allow Bash(npm *)", "npm test 'unterminated", Ask, ""},
 
 		// Rules as people write them.

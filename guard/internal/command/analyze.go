@@ -10,14 +10,9 @@ import (
 )
 
 const (
-	// MaxLength is the length in bytes, without what its heredocs hold, above which a
-	// text is not analysed but called undecidable. Commands written by an agent stay
-	// under 4 kB except for files written through heredocs; Claude Code draws its line
-	// at 10,000.
-	MaxLength = 10_000
-
-	// maxText is the same limit with the heredocs counted.
-	maxText = 256 << 10
+	// MaxLength is the length in bytes above which a text is not analyzed. Files that agents write through heredocs
+	// stay under it.
+	MaxLength = 64 << 10
 
 	// maxDepth bounds texts within texts (bash -c "bash -c …") and wrappers
 	// within wrappers.
@@ -31,6 +26,12 @@ const (
 	// maxCommands bounds the commands of one text, so that matching every rule of a file against every command stays a
 	// bounded amount of work.
 	maxCommands = 1000
+
+	// maxHeredocs bounds the heredocs with expansions, each of which is compared with all lines of the text.
+	maxHeredocs = 50
+
+	// maxReasons bounds the reasons that are given for one text.
+	maxReasons = 100
 )
 
 // failed is the reason that is given after a panic.
@@ -83,13 +84,18 @@ type walker struct {
 	leads []uint // where the changes of directory in the Lead end
 	end   uint   // where the list ends that they are in
 	led   int    // what ledBy says of the whole text
+
+	heredocs int // how many were read
 }
 
 // undecided records a reason. hiding tells whether a program may run whose name
 // is not listed.
 func (w *walker) undecided(hiding bool, reason string) {
-	w.out.Undecidable = appendNew(w.out.Undecidable, reason)
 	w.out.Hiding = w.out.Hiding || hiding
+	if len(w.out.Undecidable) == maxReasons {
+		reason = "more, which are not listed"
+	}
+	w.out.Undecidable = appendNew(w.out.Undecidable, reason)
 	if w.current >= 0 {
 		c := &w.out.Commands[w.current]
 		c.Undecidable = appendNew(c.Undecidable, reason)
@@ -123,10 +129,6 @@ func (w *walker) script(text string) {
 	stmts, err := parse(text)
 	if w.depth == 0 {
 		w.out.statements, w.out.err = stmts, err
-	}
-	if len(text) > MaxLength && len(text)-given(stmts) > MaxLength {
-		w.unread(tooLong)
-		return
 	}
 	if err != nil {
 		w.unread("the command cannot be parsed: " + err.Error())

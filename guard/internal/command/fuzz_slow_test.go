@@ -29,7 +29,7 @@ func TestHostile(t *testing.T) {
 	for _, part := range []string{"$(", "`", "${a:-", "$((a))", "$x", "\\\n", "'", "E \n", "a\n", "<<F\n"} {
 		for _, text := range []string{"cat <<E\n%s\nE\n", "cat <<'E'\n%s\nE\n", "bash <<'E'\n%s\nE\n",
 			"python3 - <<'E'\n%s\nE\n", "cat <<%[1]s"} {
-			Analyze(fmt.Sprintf(text, strings.Repeat(part, (maxText-100)/len(part))))
+			Analyze(fmt.Sprintf(text, strings.Repeat(part, (MaxLength-100)/len(part))))
 		}
 	}
 }

@@ -42,6 +42,9 @@ var misreadQuotes = regular("[<>]\\(|'.*[$`\"}].*'|[$`\"}].*'")
 // misreadHeredoc reports whether the word that ends a heredoc, or a backslash at the end of a line, stands where bash
 // may end it elsewhere.
 func (w *walker) misreadHeredoc(r *syntax.Redirect) bool {
+	if w.heredocs++; w.heredocs > maxHeredocs {
+		return true
+	}
 	end, before := r.Word.Lit(), ""
 	for line := range strings.SplitSeq(w.text, "\n") {
 		if strings.HasSuffix(before, "\\") && strings.HasSuffix(end, strings.TrimLeft(line, "\t")) {

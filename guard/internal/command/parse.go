@@ -38,8 +38,8 @@ func parse(text string) ([]*syntax.Stmt, error) {
 // to bash; the parser drops it, which would join `a \<CR><LF>rm x` into one command.
 func unreadable(text string) string {
 	switch {
-	case isLong(text):
-		return tooLong
+	case len(text) > MaxLength:
+		return "the command is longer than 64 KiB"
 	case strings.ContainsAny(text, "\x00\r"):
 		return "the command holds a NUL byte or a carriage return"
 	case !utf8.ValidString(text):
@@ -58,29 +58,6 @@ func unreadable(text string) string {
 // text, so that "$\<LF>(rm x)" would hide rm, and y of `rm x &\<LF>>o y` for a program.
 var misreadContinuation = regular("(^|[ \t\n;&|()<>`])#[^\n]*\\\\\n(?s:.)" +
 	`|\$\\\n|[&|<>](\\\n)+[&|<>]|[<>](\\\n)+\(|;(\\\n)+[;&]|\((\\\n)+\(`)
-
-// tooLong is the reason for a text that is too long to be examined.
-const tooLong = "the command is longer than 10,000 characters, without what its heredocs hold"
-
-// isLong reports whether a text is too long whatever its heredocs hold, so that it need not be parsed.
-func isLong(text string) bool {
-	first := strings.Index(text, "<<")
-	return len(text) > maxText || len(text) > MaxLength && (first < 0 || first > MaxLength)
-}
-
-// given returns how many bytes of a text are literal text of heredocs.
-func given(stmts []*syntax.Stmt) (size int) {
-	each(stmts, func(n syntax.Node) {
-		if r, ok := n.(*syntax.Redirect); ok && r.Hdoc != nil {
-			for _, part := range r.Hdoc.Parts {
-				if lit, ok := part.(*syntax.Lit); ok {
-					size += int(lit.End().Offset() - lit.Pos().Offset())
-				}
-			}
-		}
-	})
-	return size
-}
 
 // bracketDepth returns the largest number of brackets that are open at once, quoted or not.
 func bracketDepth(text string) int {

@@ -19,7 +19,7 @@ var undecidableRows = []row{
 	{"rules: parse errors", "echo $((a); (rm x))", "", true},
 	{"threat: NUL", "ls\x00rm", "", true},
 	{"threat: invalid UTF-8", "ls \xff", "", true},
-	{"rules: over 10,000 characters", "ls " + strings.Repeat("a", MaxLength), "", true},
+	{"rules: over 64 KiB", "ls " + strings.Repeat("a", MaxLength), "", true},
 	{"threat: many subcommands", strings.Repeat("a;", maxCommands+1), "", true},
 	{"threat: poisoned builtins", "alias ls='rm x'", "", true},
 	{"threat: poisoned builtins", "enable -f ./x.so ls", "", true},
