@@ -2,27 +2,15 @@ package command
 
 import "strings"
 
-// readFind looks at the commands that find runs and the files it writes.
+// readFind looks at the commands that find runs.
 func readFind(w *walker, c Simple) {
 	for i := 1; i < len(c.Args); i++ {
 		word := c.Args[i]
 		switch {
-		case !word.Static: // "*.go" matches no action
-			if word.MayBeOption() && !(word.Glob && strings.Contains(word.Text[strings.LastIndexByte(word.Text, '*')+1:], ".")) {
-				w.undecided(true, c.Name+" with a word that may be -exec: "+word.Text)
-			}
 		case oneOf(word.Text, "-exec -execdir -ok -okdir"):
 			i = findExec(w, c, i)
-		case strings.HasPrefix(word.Text, "-fprint") || word.Text == "-fls":
-			if i++; i < len(c.Args) {
-				w.out.Writes = append(w.out.Writes, c.Args[i])
-			}
-		case word.Text == "-files0-from":
-			if i++; i < len(c.Args) {
-				w.out.Reads = append(w.out.Reads, c.Args[i])
-			}
-		case listed("find takes", word.Text) && i+1 < len(c.Args) && (c.Args[i+1].Static || c.Args[i+1].single):
-			i++
+		case !word.Static && word.MayBeOption() && !(word.Glob && strings.Contains(word.Text[strings.LastIndexByte(word.Text, '*')+1:], ".")):
+			w.undecided(true, c.Name+" with a word that may be -exec: "+word.Text) // "*.go" matches no action
 		}
 	}
 }
