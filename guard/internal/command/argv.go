@@ -1,9 +1,6 @@
 package command
 
-import (
-	"path"
-	"strings"
-)
+import "path"
 
 // Argv returns the command of a program that is started with these arguments, of which there is at least one: its
 // words are all known. It is only to be matched against rules.
@@ -15,16 +12,8 @@ func Argv(args []string) Simple {
 	c.Text = join(c.Args)
 	c.Source = c.Text
 	c.spell()
-	words := c.Args
-	if sub, ok := strings.CutPrefix(c.Name, "git-"); ok {
-		words = append([]Word{fixed("git"), fixed(sub)}, words[1:]...)
-		c.spelled(words)
-	}
-	if path.Base(words[0].Text) == "git" {
-		if index, _ := gitSubcommand(Simple{Args: words}); index > 1 { // the value of an option is no subcommand
-			c.Args = append([]Word{fixed("git")}, words[index:]...)
-			c.spelled(c.Args)
-		}
+	if n := len(c.spellings); n > 0 && c.spellings[n-1][0].Text == "git" { // the value of an option is no subcommand
+		c.Args = c.spellings[n-1]
 	}
 	return c
 }

@@ -26,8 +26,6 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 		readFind(w, c)
 	case c.Name == "git":
 		readGit(w, c)
-	case c.Name == "git-"+gitProgram(c.Name): // /usr/lib/git-core/git-push
-		w.inner(c.Name, append([]Word{fixed("git"), fixed(gitProgram(c.Name))}, c.Args[1:]...), nil, stdin)
 	case oneOf(c.Name, "sed gsed "+awks):
 		readScript(w, c)
 	case c.Name == "tee":

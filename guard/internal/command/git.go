@@ -43,14 +43,6 @@ func harmlessKey(word Word) bool {
 		oneOf(value, "cat false") || key != "" && listed("git data", name))
 }
 
-// gitProgram returns the subcommand that a program such as git-push stands for, or "?".
-func gitProgram(name string) string {
-	if sub, ok := strings.CutPrefix(name, "git-"); ok && (listed("git", sub) || listed("git scripts", sub)) {
-		return sub
-	}
-	return "?"
-}
-
 func fixed(text string) Word { return Word{Text: text, Static: true, single: true} }
 
 // readGit judges the options of git that run commands. What a repository's own
@@ -66,9 +58,6 @@ func readGit(w *walker, c Simple) {
 	}
 	args := c.Args[index:]
 	name, words := args[0].Text, args[1:]
-	if index > 1 {
-		w.out.Commands[w.current].spelled(append([]Word{fixed("git")}, args...))
-	}
 	of, _ := recordOf("git subcommands", name)
 	p := of.parse(args)
 	verbs, limited := of.lists["verbs"]

@@ -26,11 +26,28 @@ func (c *Simple) spell() {
 		return
 	}
 	c.spelled(otherName(args))
+	c.spelled(gitForm(args))
 	if path.Base(args[0].Text) == "dd" && len(args) <= maxDD { // whose operands stand in any order
 		for i := 2; i < len(args); i++ {
 			c.spelled(slices.Concat(args[:1], args[i:i+1], args[1:i], args[i+1:]))
 		}
 	}
+}
+
+// gitForm returns a command of git without the options before its subcommand, also that of a program such as git-push.
+// It returns nil if the words are such a form already, or another program's.
+func gitForm(words []Word) []Word {
+	name := path.Base(words[0].Text)
+	if sub, ok := strings.CutPrefix(name, "git-"); ok {
+		return append([]Word{fixed("git"), fixed(sub)}, words[1:]...)
+	}
+	if name != "git" {
+		return nil
+	}
+	if index, doubt := gitSubcommand(Simple{Args: words}); index > 1 && (index < len(words) || doubt == "") {
+		return append([]Word{fixed("git")}, words[index:]...)
+	}
+	return nil
 }
 
 // maxDD bounds the words of a dd command whose operands are reordered; dd knows 12 operands.

@@ -113,8 +113,6 @@ var programRows = []row{
 	{"threat: git options", "git pull --strat=mine", "", true},
 	{"threat: git options", "git fetch \"$x\" .", "", true},
 	{"threat: git's own programs", "/usr/lib/git-core/git-push -f", "git push -f", false},
-	{"threat: git's own programs", "git-push --receive-pack='rm x' .", "git push --receive-pack=rm x .", true},
-	{"threat: git's own programs", "git-submodule foreach 'rm x'", "", true},
 	{"threat: git alias", "git lg", "", true},
 	{"threat: git options", "git $x", "", true},
 	{"rules: sed e", "sed 's/a/rm x/e' f", "", true},
