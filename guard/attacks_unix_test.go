@@ -17,14 +17,13 @@ var attackProfiles = map[string]struct {
 	rules   string
 	contain func(*Config)
 }{
-	"rules":        {"deny Read(.env)\ndeny Read(secrets/**)\ndeny Edit(locked/**)\ndeny Bash(rm:*)\ndeny Bash(curl:*)", contained},
-	"kernel":       {"deny Read(.env)\ndeny Read(secrets/**)\ndeny Edit(locked/**)", contained},
-	"uncontained":  {"deny Read(.env)\ndeny Read(secrets/**)\ndeny Edit(locked/**)", uncontained},
-	"asking":       {"ask Read(.env)\nask Read(hard*)\nask Read(secrets/**)", contained},
-	"unheldasking": {"ask Read(.env)\nask Read(hard*)\nask Read(secrets/**)", uncontained},
-	"frozen":       {"deny Edit", contained},
-	"frozenbelow":  {"deny Edit(**)", contained},
-	"late":         {"deny Edit(*.lock)\ndeny Edit(/generated/**)", contained},
+	"rules":       {"deny Read(.env)\ndeny Read(secrets/**)\ndeny Edit(locked/**)\ndeny Bash(rm:*)\ndeny Bash(curl:*)", contained},
+	"kernel":      {"deny Read(.env)\ndeny Read(secrets/**)\ndeny Edit(locked/**)", contained},
+	"uncontained": {"deny Read(.env)\ndeny Read(secrets/**)\ndeny Edit(locked/**)", uncontained},
+	"asking":      {"ask Read(.env)\nask Read(hard*)\nask Read(secrets/**)", contained},
+	"frozen":      {"deny Edit", contained},
+	"frozenbelow": {"deny Edit(**)", contained},
+	"late":        {"deny Edit(*.lock)\ndeny Edit(/generated/**)", contained},
 	"words": {"deny Bash(chmod 777:*)\ndeny Bash(git tag -d:*)\ndeny Bash(*--no-verify*)\ndeny Bash(dd of=*)\n" +
 		"deny Bash(python3 -m venv:*)", contained},
 	"flags": {"deny Bash(chmod -R *)\ndeny Bash(git push --force *)\ndeny Bash(cp -rf *)\ndeny Bash(rm -rf*)\n" +

@@ -137,8 +137,6 @@ func profileFlags(w *world, profile string) []string {
 		return append(flags, "--deny", "Edit(**)")
 	case "late": // rules on files that do not exist yet
 		return append(flags, "--deny", "Edit(*.lock)", "--deny", "Edit(/generated/**)")
-	case "unheldasking": // the same, and nothing holds it
-		return append(flags, "--settings", filepath.Join(w.root, "unheldasking.json"))
 	case "planned": // plan mode, in which every command runs
 		return append(append(flags, denials...), "--settings", filepath.Join(w.root, "planned.json"))
 	case "plan": // only what reads is run, and nothing holds it

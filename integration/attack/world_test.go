@@ -92,7 +92,6 @@ func (w *world) files(t *testing.T) {
 		"home/.gitconfig":            "[user]\n\tname = t\n\temail = t@example.org\n",
 		"home/.claude/settings.json": `{}`,
 		"asking.json":                `{"permissions":{"ask":["Read(.env)","Read(hard*)","Read(secrets/**)"]}}`,
-		"unheldasking.json":          `{"sandbox":{"enabled":false,"onUnavailable":"allow"},"permissions":{"ask":["Read(.env)","Read(hard*)","Read(secrets/**)"]}}`,
 		"planned.json":               `{"permissions":{"defaultMode":"plan"}}`,
 		"uncontained.json":           `{"sandbox":{"enabled":false,"onUnavailable":"deny"}}`,
 		"broken.json":                `{"permissions": [ }`,
