@@ -134,8 +134,9 @@ func (l *commandJudge) offByChoice() bool {
 func (l *commandJudge) unread() {
 	k := l.j.data
 	if l.line.analysis.Partial && (!l.contained() && k.ask.HasPaths() || !k.ask.Edit.Empty() || !k.deny.Edit.Empty()) {
-		l.tooMuch("run "+l.line.text, "A part of the command was not looked at ("+
-			strings.Join(l.line.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
+		l.ask("run "+l.line.text, ruleUndecidable, "A part of the command was not looked at ("+
+			strings.Join(l.line.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.",
+			"Name fewer files at once, or let a person agree.")
 	}
 }
 
@@ -338,9 +339,3 @@ func firstWords(s command.Simple) string {
 }
 
 func isOption(word string) bool { return len(word) > 1 && word[0] == '-' }
-
-// tooMuch requires approval if the line names files that are not judged and that nothing else
-// protects.
-func (l *commandJudge) tooMuch(what, reason string) {
-	l.ask(what, ruleUndecidable, reason, "Name fewer files at once, or let a person agree.")
-}
