@@ -248,7 +248,7 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 	free := f.discarded() || f.autoAllowed() && (f.held() || access == reading && f.offByChoice())
 	for _, t := range targets {
 		switch {
-		case named && !free:
+		case named && !free && !(w.Obeyed && f.offByChoice()):
 			f.j.add(f.j.decide(t))
 		case access == reading:
 			f.read(t)

@@ -14,7 +14,7 @@ type Analysis struct {
 	// found inside another (after sudo, in bash -c) follows it.
 	Commands []Simple
 
-	// Reads holds the targets of `<` redirections.
+	// Reads holds the targets of `<` redirections, and the files that shells run.
 	Reads []Word
 
 	// Writes holds the targets of `>`, `>>`, `2>`, `&>`, `>|`, `>&` and `<>`
@@ -73,6 +73,9 @@ type Word struct {
 
 	// Stream reports that the word is <(…), what a command of the text prints.
 	Stream bool
+
+	// Obeyed reports that a shell runs the file of this name: it is an operand, not the target of a redirection.
+	Obeyed bool
 
 	// Led says the same of the target of a redirection as of a Simple.
 	Led int

@@ -43,8 +43,7 @@ func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 			w.textOf(c.Name+" -c", p.operands[0], posix, nil)
 		}
 	case len(p.operands) > 0 && !p.has("s"):
-		w.out.Reads = append(w.out.Reads, p.operands[0])
-		w.out.foreign = w.out.foreign || p.operands[0].Stream
+		w.obeys(p.operands[0])
 		w.undecided(true, c.Name+" "+runsFile+p.operands[0].Text)
 	default:
 		if script, ok := scriptOf(w, stdin); ok {
@@ -55,6 +54,13 @@ func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 		w.out.foreign = w.out.foreign || !slices.ContainsFunc(stdin, isInput)
 		w.undecided(true, c.Name+" runs what it reads from its standard input")
 	}
+}
+
+// obeys notes a file that a shell runs.
+func (w *walker) obeys(file Word) {
+	file.Obeyed = true
+	w.out.Reads = append(w.out.Reads, file)
+	w.out.foreign = w.out.foreign || file.Stream
 }
 
 // scriptOf returns the text of the only heredoc or here-string of a statement, if
@@ -119,8 +125,7 @@ func readBuiltin(w *walker, c Simple) {
 		readTrap(w, c)
 	case ".", "source":
 		if len(operands) > 0 {
-			w.out.Reads = append(w.out.Reads, operands[0])
-			w.out.foreign = w.out.foreign || operands[0].Stream
+			w.obeys(operands[0])
 		}
 		w.undecided(true, sourcesFile)
 	case "set", "shopt":
