@@ -84,6 +84,37 @@ func TestHeldWhenProgramsStart(t *testing.T) {
 	}
 }
 
+// TestRedirectedToScratch holds that a rule for a command covers its redirection to a temporary file where the user turned
+// the sandbox off, and that no command writes one without a rule.
+func TestRedirectedToScratch(t *testing.T) {
+	_, ws := workspace(t)
+	scratch := "/var/tmp" // where no root lies
+	if strings.HasPrefix(ws, scratch) {
+		scratch = "/tmp"
+	}
+	for _, tt := range []struct {
+		rules, command string
+		want           Action
+	}{
+		{"mode dontAsk\nallow Bash(echo:*)", "echo x > $SCRATCH/x", Allow},
+		{"mode dontAsk\nallow Bash(cat:*)", "cat > $SCRATCH/x << EOF\nx\nEOF", Allow},
+		{"mode dontAsk\nallow Bash(make:*)", "make > $SCRATCH/log 2>&1; tail $SCRATCH/log", Deny},
+		{"mode dontAsk\nallow Bash(make:*)\nallow Bash(tail:*)", "make &> $SCRATCH/log; tail $SCRATCH/log", Allow},
+		{"mode default\nallow Bash(make:*)", "make > $SCRATCH/x/.git/config", Ask},
+		{"mode default\ndeny Edit(/" + scratch + "/no)\nallow Bash(make:*)", "make > $SCRATCH/no", Deny},
+		{"mode dontAsk\nallow Bash(make:*)", "make > x", Deny}, {"mode dontAsk\nallow Bash(make:*)", "make > /opt/x", Deny},
+		{"mode dontAsk", "echo x > $SCRATCH/x", Deny}, {"mode default", "echo x > $SCRATCH/x", Ask}, {"mode plan", "echo x > $SCRATCH/x", Deny},
+	} {
+		set := testRules(ws, tt.rules)
+		set.Sandbox.OffByChoice, set.Sandbox.OnUnavailable = true, settings.OnFailureAllow
+		p := policy(t, ws, set, uncontained)
+		v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: strings.ReplaceAll(tt.command, "$SCRATCH", scratch), Dir: resolve(t, p, ".")}}})
+		if v.Action != tt.want {
+			t.Errorf("%q, %s: %v, want %v\n%s", tt.rules, tt.command, v.Action, tt.want, v.Error())
+		}
+	}
+}
+
 // TestSandboxOffByChoice holds what still stands where the user turned the sandbox off: names in the
 // text, what is downloaded and run, and the refusal where a workspace turned it off.
 func TestSandboxOffByChoice(t *testing.T) {

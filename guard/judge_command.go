@@ -15,6 +15,8 @@ type commandJudge struct {
 	j        *judge
 	line     *commandLine
 	excluded bool // the settings want the command outside of the containment
+	// A redirection writes a temporary file: what is allowed because it only reads needs a rule.
+	temporary bool
 }
 
 // command judges a Bash command. It runs checks as for a file, but all of them count: the verdict

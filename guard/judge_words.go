@@ -247,8 +247,10 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 	named := (w.Static || w.Home) && (!f.line.lost || w.Home || filepath.IsAbs(w.Text))
 	free := f.discarded() || f.autoAllowed() && (f.held() || access == reading && f.offByChoice())
 	for _, t := range targets {
+		temporary := access == writing && f.j.isScratch(t)
+		f.temporary = f.temporary || temporary
 		switch {
-		case named && !free && !(w.Obeyed && f.offByChoice()):
+		case named && !free && !temporary && !(w.Obeyed && f.offByChoice()):
 			f.j.add(f.j.decide(t))
 		case access == reading:
 			f.read(t)
@@ -371,7 +373,7 @@ func (l *commandJudge) reads(s command.Simple) bool {
 	files, written := s.Files()
 	dirs := l.line.runsIn(s.Led)
 	readable := func(p Path) bool { return l.j.decide(newTarget(p, reading, "read ")).Action == Allow }
-	return s.ReadOnly() && len(written) == 0 && !l.line.lost && every(dirs, readable) && every(files, func(w command.Word) bool {
+	return !l.temporary && s.ReadOnly() && len(written) == 0 && !l.line.lost && every(dirs, readable) && every(files, func(w command.Word) bool {
 		return (w.Static || w.Home) && every(dirs, func(dir Path) bool {
 			p, err := l.line.resolve(w, w.Text, dir)
 			return err == nil && (w.Static && isStream(w.Text) || readable(p))
