@@ -18,7 +18,7 @@ type commandLine struct {
 	text     string
 	analysis *command.Analysis
 	dirs     []Path   // where its words may be relative to: its directory and what it changes to
-	led      [][]Path // where the changes of directory that it begins with lead, if it has no others
+	led      [][]Path // where its first changes of directory lead one after another, if it has no others
 	lost     bool     // it changes to a directory that is not known
 }
 
@@ -29,12 +29,18 @@ func newCommandLine(k *policyData, text string, a *command.Analysis, dir Path) *
 // follow finds the directories that the line changes to. But for changes that the line begins with, each command is
 // judged as if it ran in all of them.
 func (ln *commandLine) follow() {
-	moves, at := 0, ln.dirs
-	ln.lost, ln.led = ln.analysis.Lost, [][]Path{at}
+	ln.lost = ln.analysis.Lost
+	led, moves, known := [][]Path{ln.dirs}, 0, !ln.lost
+	for i, to := range ln.analysis.Lead {
+		next, ok := ln.step(to, led[i])
+		led = append(led, next)
+		known = known && ok && to.Text != ""
+	}
 	for _, s := range ln.analysis.Commands {
 		if s.Name != "cd" && s.Name != "pushd" {
 			continue
 		}
+		moves++
 		to := command.Word{Text: "~", Static: true, Home: true}
 		if len(s.Args) > 1 {
 			to = s.Args[len(s.Args)-1]
@@ -42,13 +48,9 @@ func (ln *commandLine) follow() {
 		dirs, ok := ln.step(to, ln.dirs)
 		ln.dirs = union(ln.dirs, dirs...)
 		ln.lost = ln.lost || !ok
-		if moves++; moves <= len(ln.analysis.Lead) {
-			at, ok = ln.step(to, at)
-			ln.led, ln.lost = append(ln.led, at), ln.lost || !ok || to.Text == ""
-		}
 	}
-	if moves > len(ln.analysis.Lead) || ln.lost {
-		ln.led = nil
+	if known && moves == len(ln.analysis.Lead) {
+		ln.led = led
 	}
 }
 

@@ -41,7 +41,7 @@ type Analysis struct {
 	// Lost is set when the shell may move to a directory that no literal operand of cd or pushd names.
 	Lost bool
 
-	// Lead are the operands of the commands cd in the list that the line begins with: cd a && mkdir b && cd b && …
+	// Lead are the operands of the commands cd in the list that the line begins with: cd a && b && cd c && …
 	Lead []Word
 
 	// Values are the literal texts that the line gives variables: D=/; rm -rf "$D".
@@ -77,7 +77,7 @@ type Word struct {
 	// Obeyed reports that a shell runs the file of this name: it is an operand, not the target of a redirection.
 	Obeyed bool
 
-	// Led says the same of the target of a redirection as of a Simple.
+	// Led says which directory the target of a redirection is relative to, see Simple.
 	Led int
 
 	single bool   // the shell makes exactly one word of it
@@ -132,7 +132,8 @@ type Simple struct {
 	// command alone: what an allow rule for just this program would accept.
 	Undecidable []string
 
-	// Led is one more than the changes of directory of the Lead that the command runs after, 0 if that is not known.
+	// Led is one more than how many of the Lead lead to the directory of the command, if the line has no other change of
+	// directory; 0 if that is not known.
 	Led int
 
 	spellings   [][]Word // other words that mean the same, see Spellings

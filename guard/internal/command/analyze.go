@@ -81,9 +81,10 @@ type walker struct {
 	posix   bool            // the text is for sh, which may be bash, dash or another
 	funcs   map[string]bool // functions of the text; true: surely defined by now
 
-	leads []uint // where the changes of directory in the Lead end
-	end   uint   // where the list ends that they are in
-	led   int    // what ledBy says of the whole text
+	leads   []uint // where the changes of directory in the Lead end
+	to      uint   // where the part of the text ends that is led by them; 0: it does not begin with one
+	mayLink bool   // a command of that part may make links, so that no later change of directory is known
+	led     int    // what ledBy says of the whole text
 
 	heredocs int // how many were read
 }
@@ -137,8 +138,8 @@ func (w *walker) script(text string) {
 		w.undecided(true, "the text means different things to different sh")
 	}
 	w.collect(stmts)
-	if w.depth == 0 && len(stmts) > 0 {
-		w.lead(stmts[0])
+	if w.depth == 0 {
+		w.lead(stmts)
 	}
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
@@ -214,33 +215,81 @@ func (w *walker) visit(n syntax.Node) bool {
 	return true
 }
 
-// lead notes the changes of directory in the list "cd a && mkdir b && cd b && c" that the text begins with, and where it
-// ends. Changes after a command that may make links are not followed.
-func (w *walker) lead(s *syntax.Stmt) {
-	var list []*syntax.Stmt
-	end := s.End().Offset()
-	for and, ok := s.Cmd.(*syntax.BinaryCmd); ok && and.Op == syntax.AndStmt; and, ok = s.Cmd.(*syntax.BinaryCmd) {
-		s, list = and.X, append(list, and.Y)
-	}
-	for _, s := range slices.Backward(append(list, s)) {
-		call, ok := callOf(s)
-		if !ok || s.Negated || len(s.Redirs)+len(call.Assigns) > 0 || len(call.Args) == 0 {
+// lead notes the changes of directory that a list begins with, and where the commands stand that run only after them:
+// in "cd a && b && cd c || exit 1; d" b runs in a, and d in a/c.
+func (w *walker) lead(list []*syntax.Stmt) {
+	for _, s := range list {
+		before := len(w.leads)
+		led := w.follows(s)
+		or, ok := s.Cmd.(*syntax.BinaryCmd)
+		if w.to == 0 || len(w.leads) > before && !(led && ok && or.Op == syntax.OrStmt) {
 			return
 		}
-		c := Simple{Args: w.words(call.Args)}
-		switch name := c.Args[0].Text; {
-		case name == "cd" && len(c.Args) == 2 && !strings.HasPrefix(c.Args[1].Text, "-"):
-			w.out.Lead, w.leads, w.end = append(w.out.Lead, c.Args[1]), append(w.leads, s.End().Offset()), end
-		case len(w.leads) == 0 || c.Dynamic() || !oneOf(name, "mkdir ls pwd echo"):
-			return
-		}
+		w.to = s.End().Offset()
 	}
 }
 
-// ledBy returns one more than the changes of the Lead that a statement runs after, 0 if that is not known.
+// follows is lead for one statement. It reports whether what comes after its success is led too.
+func (w *walker) follows(s *syntax.Stmt) (led bool) {
+	plain := !s.Negated && !s.Background && len(s.Redirs) == 0
+	switch c := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		switch {
+		case c.Op != syntax.AndStmt && c.Op != syntax.OrStmt:
+		case !w.follows(c.X) || c.Op == syntax.OrStmt && !exits(c.Y):
+			return false
+		case c.Op == syntax.AndStmt:
+			return w.follows(c.Y) && !s.Background
+		default:
+			return !s.Background
+		}
+	case *syntax.Block:
+		if w.to == 0 {
+			return plain && len(c.Stmts) == 1 && w.follows(c.Stmts[0])
+		}
+	case *syntax.Subshell:
+		if w.to == 0 {
+			w.lead(c.Stmts)
+			return false
+		}
+	}
+	call, ok := callOf(s)
+	cd := ok && plain && len(call.Assigns) == 0 && len(call.Args) == 2 && call.Args[0].Lit() == "cd" &&
+		!strings.HasPrefix(call.Args[1].Lit(), "-")
+	if w.to == 0 && !cd {
+		return false
+	}
+	w.to = s.End().Offset()
+	if cd && !w.mayLink {
+		w.out.Lead, w.leads = append(w.out.Lead, w.words(call.Args[1:])...), append(w.leads, w.to)
+		return true
+	}
+	if w.mayLink = w.mayLink || !ok || len(call.Args) == 0; !w.mayLink {
+		of := Simple{Args: w.words(call.Args)}
+		w.mayLink = of.Dynamic() || !oneOf(call.Args[0].Lit(), "mkdir ls pwd echo printf true cat grep head tail wc")
+	}
+	return true
+}
+
+// exits reports whether a statement ends the shell.
+func exits(s *syntax.Stmt) bool {
+	call, ok := callOf(s)
+	if !ok || s.Negated || s.Background || len(s.Redirs)+len(call.Assigns) > 0 || len(call.Args) == 0 ||
+		call.Args[0].Lit() != "exit" {
+		return false
+	}
+	code := "0"
+	if len(call.Args) == 2 {
+		code = call.Args[1].Lit()
+	}
+	return len(call.Args) <= 2 && code != "" && strings.Trim(code, "0123456789") == "" // with two codes bash goes on
+}
+
+// ledBy returns one more than the changes of directory of the Lead that precede a statement of its list, and 0 for any
+// other.
 func (w *walker) ledBy(s *syntax.Stmt) int {
 	at := s.Pos().Offset()
-	if at >= w.end {
+	if at >= w.to {
 		return w.led
 	}
 	return 1 + len(slices.DeleteFunc(slices.Clone(w.leads), func(end uint) bool { return end > at }))

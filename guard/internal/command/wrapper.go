@@ -197,6 +197,9 @@ func (w *walker) textOf(via string, script Word, posix bool, funcs map[string]bo
 	}
 	sub := &walker{out: w.out, via: w.within(via), outer: outer, current: -1, depth: w.depth + 1, posix: posix,
 		funcs: funcs, led: w.out.Commands[outer].Led}
+	if via == "trap" { // which may run in any directory
+		sub.led = 0
+	}
 	before := len(w.out.Undecidable)
 	sub.script(script.Text)
 	w.current = outer
