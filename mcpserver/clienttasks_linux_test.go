@@ -15,6 +15,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/toolhost/toolhost/integration/testenv"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
@@ -60,6 +61,7 @@ type follower struct {
 // follow starts a command that becomes a task, and listens to it.
 func follow(t *testing.T, c *pipeClient, command, extra string) *follower {
 	t.Helper()
+	testenv.NotShort(t, "starts a sandbox")
 	c.send(followedBash(1, command, extra))
 	a := c.receive()
 	created := taskIn(t, a.Result)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/samples"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // realServers returns the command of a server of npm. The directory TOOLHOST_SERVERS holds them.
@@ -44,6 +45,7 @@ func marked(t *testing.T, text string) (n int) {
 // TestRealServers: the reference servers work in their sandboxes as they are, and none of their processes outlives the host.
 func TestRealServers(t *testing.T) {
 	t.Parallel()
+	testenv.NotShort(t, "starts servers of others")
 	root := t.TempDir()
 	mark := "SERVERS_OF=" + root
 	t.Cleanup(func() { // after the host was closed

@@ -19,6 +19,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/integration/samples"
+	"github.com/toolhost/toolhost/integration/testenv"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
@@ -31,6 +32,7 @@ func bash(t *testing.T, h *Host, command string) string {
 // bashBy is bash by a caller.
 func bashBy(t *testing.T, h *Host, by auth.Identity, command string) string {
 	t.Helper()
+	testenv.NotShort(t, "starts a sandbox")
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"github.com/toolhost/toolhost/integration/testenv"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ type mover struct {
 
 func openMover(t *testing.T, files map[string]string, change ...func(*Config)) *mover {
 	t.Helper()
+	testenv.NotShort(t, "makes worktrees")
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
 	}

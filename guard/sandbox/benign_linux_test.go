@@ -18,7 +18,7 @@ func TestBenign(t *testing.T) {
 	if path, err := exec.LookPath("go"); err == nil {
 		goRoot = strings.TrimSuffix(path, "/go")
 	}
-	f := newFixture(t)
+	f := makeFixture(t)
 	f.env = append(f.env, "PATH="+goRoot+":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
 		"GOCACHE="+f.tmp+"/gocache", "GOPATH="+f.tmp+"/gopath", "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local", "GOPROXY=off",
 		"GIT_AUTHOR_NAME=x", "GIT_AUTHOR_EMAIL=x@example.com", "GIT_COMMITTER_NAME=x", "GIT_COMMITTER_EMAIL=x@example.com")

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/place"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 const (
@@ -32,8 +33,15 @@ type fixture struct {
 	overlay bool // what commands change is dropped
 }
 
-// newFixture creates one. It lies where an ordinary user can reach it too.
+// newFixture creates one. With -short only TestBenign has one.
 func newFixture(t testing.TB) *fixture {
+	t.Helper()
+	testenv.NotShort(t, "starts a sandbox")
+	return makeFixture(t)
+}
+
+// makeFixture creates one, where an ordinary user can reach it too.
+func makeFixture(t testing.TB) *fixture {
 	t.Helper()
 	base, err := os.MkdirTemp("", "f") // t.TempDir is too long a name for sockets
 	if err != nil {

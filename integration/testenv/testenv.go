@@ -50,6 +50,14 @@ func plainPython() {
 	}
 }
 
+// NotShort skips a test with -short. What says what takes long: "starts a sandbox".
+func NotShort(t testing.TB, what string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: ", what)
+	}
+}
+
 // NeedsNotifications skips a test where this process cannot watch files, such as when all instances of inotify are
 // taken.
 func NeedsNotifications(t testing.TB) {

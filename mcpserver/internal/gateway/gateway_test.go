@@ -20,6 +20,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // startPlain starts the process of a server without a sandbox.
@@ -387,6 +388,9 @@ func TestServers(t *testing.T) {
 			}
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+transport, func(t *testing.T) {
 				t.Parallel()
+				if filepath.Base(file) == "noise.txtar" {
+					testenv.NotShort(t, "waits for a server that says nothing")
+				}
 				b := newBench(t, archive, transport)
 				for _, f := range archive.Files {
 					if f.Name == "test" {
