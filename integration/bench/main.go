@@ -5,6 +5,7 @@
 //	go run ./integration/bench scale [--full]   cost against the size of trees, files, rules and sessions
 //	go run ./integration/bench behaviour        what the host and its peers do with the calls of the README's table
 //	go run ./integration/bench threats          the classes of attacks, and what holds each
+//	go run ./integration/bench files [-v]       how many files of the product a Read, an Edit and a Bash cross
 //
 // Peers are found on the PATH and below --peers, where the script integration/bench/peers puts them. What is absent
 // is left out and said. Figures are ratios of medians of rounds in which everything was measured by turns, with
@@ -43,6 +44,8 @@ func command(args []string) error {
 			return behaviourCommand(args[1:])
 		case "threats":
 			return threats(os.Stdout)
+		case "files":
+			return filesCommand(args[1:], os.Stdout)
 		}
 	}
 	return peersCommand(args)
@@ -85,7 +88,7 @@ func peersCommand(args []string) error {
 		return err
 	}
 	if f.NArg() > 0 {
-		return fmt.Errorf("unknown command %q; there are compare, scale, behaviour and threats", f.Arg(0))
+		return fmt.Errorf("unknown command %q; there are compare, scale, behaviour, threats and files", f.Arg(0))
 	}
 	r := thorough()
 	if *quick {

@@ -78,9 +78,10 @@ func goTree() (string, error) {
 	return filepath.EvalSymlinks(filepath.Join(strings.TrimSpace(string(out)), "src"))
 }
 
-// build builds the binary of a checkout.
-func build(checkout, binary string) error {
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "./cmd/toolhost")
+// build builds the binary of a checkout, with further flags of go build.
+func build(checkout, binary string, flags ...string) error {
+	args := append([]string{"build", "-buildvcs=false", "-o", binary}, flags...)
+	cmd := exec.Command("go", append(args, "./cmd/toolhost")...)
 	cmd.Dir = checkout
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
