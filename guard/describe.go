@@ -162,7 +162,7 @@ func (e Exec) describe() Description {
 		d.Notes = append(d.Notes, "in the background")
 	}
 	for _, s := range a.Commands {
-		d.Items = append(d.Items, Item{What: "run " + textOf(s), judged: "run " + s.Text, danger: dangerOfCommand(s)})
+		d.Items = append(d.Items, Item{What: "run " + textOf(s), judged: "run " + s.Text, danger: dangerOfCommand(s, a)})
 	}
 	for _, w := range a.Writes {
 		d.Items = append(d.Items, e.redirect("write ", w, writes))
@@ -265,7 +265,7 @@ var dangerous = map[danger]string{
 	escalates: " chroot doas nsenter pkexec su sudo systemctl ",
 }
 
-func dangerOfCommand(s command.Simple) danger {
+func dangerOfCommand(s command.Simple, of *command.Analysis) danger {
 	d := changes
 	if s.ReadOnly() {
 		d = harmless
@@ -290,8 +290,8 @@ func dangerOfCommand(s command.Simple) danger {
 			d = max(d, level)
 		}
 	}
-	for _, wrapper := range strings.Split(s.Via, " > ") {
-		if strings.Contains(dangerous[escalates], " "+wrapper+" ") {
+	for outer := s.Outer; outer >= 0; outer = of.Commands[outer].Outer {
+		if strings.Contains(dangerous[escalates], " "+of.Commands[outer].Name+" ") {
 			d = escalates
 		}
 	}

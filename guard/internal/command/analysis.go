@@ -106,17 +106,7 @@ type Simple struct {
 	// program supplies (xargs, find) is "{}" and not static.
 	Args []Word
 
-	// Assigns holds the names of the variables assigned for this command alone,
-	// also those given to env and sudo.
-	Assigns []string
-
-	// Via names the wrappers that the command is in, outermost first,
-	// such as "sudo", "bash -c" or "sudo > xargs". It is "" for a command that
-	// the text itself runs.
-	Via string
-
-	// Outer is the index in Analysis.Commands of the command that runs this
-	// one, or -1.
+	// Outer is the index in Analysis.Commands of the command that runs this one, such as sudo or bash -c, or -1.
 	Outer int
 
 	// Text is the words joined by single spaces, quotes and escapes resolved,

@@ -74,7 +74,6 @@ func analyze(walk func(*walker)) (out *Analysis) {
 type walker struct {
 	out     *Analysis
 	text    string
-	via     string
 	outer   int // index of the command that runs text, or -1
 	current int // index of the command being examined, or -1
 	depth   int
@@ -320,7 +319,7 @@ func (w *walker) stmt(s *syntax.Stmt) {
 		}
 		return
 	}
-	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: sourceOf(w, call), Led: w.ledBy(s)}
+	c := Simple{Args: w.words(call.Args), Outer: w.outer, Source: sourceOf(w, call), Led: w.ledBy(s)}
 	if len(c.Args) == 0 {
 		return
 	}

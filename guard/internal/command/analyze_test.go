@@ -250,21 +250,21 @@ func TestForms(t *testing.T) {
 func TestNesting(t *testing.T) {
 	a := Analyze("sudo -u x timeout 5 bash -c 'ls; A=1 rm y'")
 	want := []struct {
-		text, via string
-		outer     int
+		text  string
+		outer int
 	}{
-		{"sudo -u x timeout 5 bash -c ls; A=1 rm y", "", -1},
-		{"timeout 5 bash -c ls; A=1 rm y", "sudo", 0},
-		{"bash -c ls; A=1 rm y", "sudo > timeout", 1},
-		{"ls", "sudo > timeout > bash -c", 2},
-		{"rm y", "sudo > timeout > bash -c", 2},
+		{"sudo -u x timeout 5 bash -c ls; A=1 rm y", -1},
+		{"timeout 5 bash -c ls; A=1 rm y", 0},
+		{"bash -c ls; A=1 rm y", 1},
+		{"ls", 2},
+		{"rm y", 2},
 	}
 	if len(a.Commands) != len(want) {
 		t.Fatalf("got %d commands, want %d", len(a.Commands), len(want))
 	}
 	for i, c := range a.Commands {
-		if c.Text != want[i].text || c.Via != want[i].via || c.Outer != want[i].outer {
-			t.Errorf("%d: got %q via %q in %d, want %+v", i, c.Text, c.Via, c.Outer, want[i])
+		if c.Text != want[i].text || c.Outer != want[i].outer {
+			t.Errorf("%d: got %q in %d, want %+v", i, c.Text, c.Outer, want[i])
 		}
 	}
 }
@@ -290,8 +290,8 @@ func TestSafeAssigns(t *testing.T) {
 		}
 	}
 	c := Analyze("env CC=x ls").Commands[1]
-	if c.SafeAssigns() || !slices.Equal(c.Assigns, []string{"CC"}) {
-		t.Errorf("what env assigns leads the inner command: got %v %v", c.SafeAssigns(), c.Assigns)
+	if c.SafeAssigns() {
+		t.Error("what env assigns leads the inner command")
 	}
 }
 

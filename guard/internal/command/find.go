@@ -30,7 +30,7 @@ func findExec(w *walker, c Simple, i int) int {
 		if end < len(c.Args) && c.Args[end].Text == "+" {
 			args[len(args)-1].single = false // {} is many files
 		}
-		w.inner(c.Name+" "+c.Args[i].Text, args, nil, nil)
+		w.inner(args, nil)
 	}
 	return end
 }

@@ -22,17 +22,14 @@ func (w *walker) setsVariable(name, value string) {
 func assignBefore(w *walker, c *Simple, a *syntax.Assign) {
 	name := a.Name.Value
 	// `IFS= read -r line` changes nothing but how read splits its line.
-	if name == "IFS" && c.Args[0].Static && c.Args[0].Text == "read" {
-		c.Assigns = append(c.Assigns, name)
-		return
+	if name != "IFS" || !c.Args[0].Static || c.Args[0].Text != "read" {
+		assignNamed(w, c, name, assignedValue(w, a))
 	}
-	assignNamed(w, c, name, assignedValue(w, a))
 }
 
 // assignNamed judges an assignment for the command c, also one in its words.
 func assignNamed(w *walker, c *Simple, name, value string) {
 	w.setsVariable(name, value)
-	c.Assigns = append(c.Assigns, name)
 	c.unsafeEnv = c.unsafeEnv || steers(name) && !safeLead(name) && !harmlessValue(name, value) &&
 		!keepsPath(name, value)
 }
@@ -57,7 +54,7 @@ func assignedValue(w *walker, a *syntax.Assign) string {
 // readDeclaration lists export, declare, local, readonly, typeset and nameref as
 // the builtins they are.
 func readDeclaration(w *walker, d *syntax.DeclClause) {
-	c := Simple{Via: w.via, Outer: w.outer, Led: w.led, Args: []Word{fixed(d.Variant.Value)},
+	c := Simple{Outer: w.outer, Led: w.led, Args: []Word{fixed(d.Variant.Value)},
 		Source: w.source(d)}
 	for _, a := range d.Args {
 		word := Word{Text: w.source(a), single: true}

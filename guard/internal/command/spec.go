@@ -33,13 +33,12 @@ type option struct {
 type parsed struct {
 	options  []option
 	operands []Word
-	dashes   int    // how many operands precede "--", -1 if it is not there
 	rest     int    // index of the first operand, len(args) if there is none
 	unsure   string // why the options could not be distinguished from the operands
 }
 
 func (s spec) parse(args []Word) parsed {
-	p := parsed{rest: len(args), dashes: -1}
+	p := parsed{rest: len(args)}
 	for i := 1; i < len(args); i++ {
 		word := args[i]
 		if !word.Static && word.MayBeOption() && !s.open {
@@ -56,7 +55,6 @@ func (s spec) parse(args []Word) parsed {
 			}
 			p.operands = append(p.operands, word)
 		case text == "--":
-			p.dashes = len(p.operands)
 			p.rest = min(p.rest, i+1)
 			p.operands = append(p.operands, args[i+1:]...)
 			return p

@@ -51,14 +51,12 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 	}
 	w.out.Commands[w.current].transparent = !wr.loud
 	inner := c.Args[min(p.rest, len(c.Args)):]
-	var assigns []string
 	for wr.assigns && len(inner) > 0 {
 		name, value, ok := strings.Cut(inner[0].Text, "=")
 		if ok && (inner[0].Static || syntax.ValidName(name)) {
 			if !inner[0].Static {
 				value = "$"
 			}
-			assigns = append(assigns, name)
 			assignNamed(w, &w.out.Commands[w.current], name, value)
 		} else if !inner[0].Static || inner[0].Text != "-" { // env -, the same as -i
 			break
@@ -83,7 +81,7 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 	if c.Name == "xargs" || c.Name == "gxargs" {
 		inner, stdin = supplied(p, inner), nil
 	}
-	w.inner(c.Name, inner, append(assigns, c.Assigns...), stdin)
+	w.inner(inner, stdin)
 }
 
 // readWrapperOptions deals with options that change what a wrapper does. It
@@ -164,40 +162,32 @@ func fill(inner []Word, replace string) []Word {
 }
 
 // inner analyses a command that is in the words of the current one.
-func (w *walker) inner(via string, args []Word, assigns []string, stdin []*syntax.Redirect) {
+func (w *walker) inner(args []Word, stdin []*syntax.Redirect) {
 	outer := w.current
 	sub := *w
-	sub.via, sub.outer = w.within(via), outer
+	sub.outer = outer
 	sub.depth++
 	sub.funcs = nil // programs run programs, not functions
-	sub.simple(Simple{Args: args, Assigns: assigns, Via: sub.via, Outer: outer,
-		Led: w.out.Commands[outer].Led, unsafeEnv: w.out.Commands[outer].unsafeEnv}, stdin)
+	sub.simple(Simple{Args: args, Outer: outer, Led: w.out.Commands[outer].Led, unsafeEnv: w.out.Commands[outer].unsafeEnv}, stdin)
 	w.current = outer
-}
-
-func (w *walker) within(via string) string {
-	if w.via == "" {
-		return via
-	}
-	return w.via + " > " + via
 }
 
 // textOf analyses a script given as a word. posix tells that a plain sh runs it, which may be any shell. funcs are
 // the functions it can call.
-func (w *walker) textOf(via string, script Word, posix bool, funcs map[string]bool) {
+func (w *walker) textOf(of string, script Word, posix bool, funcs map[string]bool) {
 	outer := w.current
 	if !script.Static {
 		w.out.foreign = true
-		w.undecided(true, via+" of dynamic text")
+		w.undecided(true, of+" of dynamic text")
 		return
 	}
 	if w.depth > maxDepth {
 		w.unread("too many commands, or nested too deep")
 		return
 	}
-	sub := &walker{out: w.out, via: w.within(via), outer: outer, current: -1, depth: w.depth + 1, posix: posix,
+	sub := &walker{out: w.out, outer: outer, current: -1, depth: w.depth + 1, posix: posix,
 		funcs: funcs, led: w.out.Commands[outer].Led}
-	if via == "trap" { // which may run in any directory
+	if of == "trap" { // which may run in any directory
 		sub.led = 0
 	}
 	before := len(w.out.Undecidable)
