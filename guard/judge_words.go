@@ -105,8 +105,12 @@ func (f wordFiles) write(s command.Simple, t *target) {
 		f.through(t, f.j.denied, f.j.selfProtection, f.askedHidden, f.j.asked, f.writesProtected)
 		return
 	}
+	protected := f.writesProtected
+	if s.Name == "mkdir" { // no program obeys an empty directory
+		protected = func(*target) (Part, bool) { return Part{}, false }
+	}
 	f.through(t, f.j.denied, f.rerouting(s), f.j.selfProtection, f.j.deniedHardlink, f.deniedInside, f.j.asked,
-		f.writesProtected, f.leaving(s))
+		protected, f.leaving(s))
 }
 
 // askedHidden refuses a file that commands cannot access because a rule asks before it is read.

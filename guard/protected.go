@@ -62,7 +62,7 @@ func isProtectedName(name string) bool { return protectedNames()[pathname.Folded
 func inProtected(path string) bool {
 	for element := range strings.SplitSeq(path, "/") {
 		if pathname.Folded.Of(element) == gitName {
-			return true
+			return !strings.HasSuffix(path, ".lock") // which git leaves when it is killed, and reads never
 		}
 	}
 	return settle.ClassOf(path) == settle.Held

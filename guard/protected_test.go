@@ -12,6 +12,8 @@ func TestProtected(t *testing.T) {
 	}{
 		{"/ws/a/.git/hooks/x", true, false},
 		{"/ws/.GIT/config", true, false},
+		{"/ws/.git/index.lock", false, false},
+		{"/ws/.git/x.lock/config", true, false},
 		{"/ws/.g\u200cit/config", true, false},
 		{"/ws/a/.envrc", true, false},
 		{"/ws/a/.envrc.md", false, false},
