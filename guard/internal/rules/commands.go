@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
@@ -129,19 +131,18 @@ func newGlobRule(spec string, r *Rule) globRule {
 	return globRule{head: strings.TrimSuffix(head, `\`), pattern: spec, rule: r}
 }
 
+// quotedParts matches the parts of a command line in which no separator separates.
+var quotedParts = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`'[^']*'|"([^"$` + "`" + `\\]|\\.)*"|\\.|\d?>&\d`)
+})
+
 // addWhole adds a rule that contains several commands.
 func (c *Commands) addWhole(spec string, stars int, r *Rule) error {
 	if !strings.ContainsAny(spec, "|;&\n<>`$") {
 		return nil
 	}
-	top := 0
-	analysis := command.Analyze(strings.ReplaceAll(spec, "*", "x"))
-	for _, s := range analysis.Commands {
-		if s.Outer < 0 {
-			top++
-		}
-	}
-	if top < 2 && len(analysis.Reads)+len(analysis.Writes) == 0 && len(analysis.Undecidable) == 0 {
+	open := quotedParts().ReplaceAllString(spec, "")
+	if !strings.ContainsAny(open, "|;&\n<>`") && !strings.Contains(open, "$(") {
 		return nil
 	}
 	if c.kind == Allow && stars > 0 {
