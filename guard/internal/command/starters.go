@@ -9,7 +9,7 @@ import (
 const startsOthers = "starts commands of its own"
 
 // readStarter looks at a program that starts others which its words name: always, as strace does, or by a word that the
-// table of launchers has. The exec gate judges what they start; the text counts where there is none, and for allow rules.
+// table of launchers has. The exec gate judges what they start; the text counts without one, and for allow rules.
 func readStarter(w *walker, c Simple) {
 	r, _ := recordOf("launchers", strings.TrimRight(c.Name, "-.0123456789")) // gcc-13
 	words := slices.Clone(c.Args[1:])
@@ -34,26 +34,29 @@ func readStarter(w *walker, c Simple) {
 // starts reports whether a word makes the program of a record start another one, or may do so.
 func (r record) starts(word Word) bool {
 	text := word.Text
-	switch {
-	case len(r.lists) == 0:
-		return false
-	case !word.Static:
-		if text = word.prefix; text == "" {
-			return !word.Glob || r.flags["globs"]
-		}
+	if !word.Static {
+		text = word.prefix
 	}
-	name, _, _ := strings.Cut(text, "=")
-	lower := strings.ToLower(text) // ssh -oproxycommand
+	name, _, assigned := strings.Cut(text, "=")
+	pinned := assigned || len(text) == 2 && strings.ContainsAny(text[1:], r.lists["values"]) // make -j$(nproc)
+	lower := strings.ToLower(text)                                                           // ssh -oproxycommand
 	begins := func(element string) bool {
 		abbreviates := len(name) > 2 && strings.HasPrefix(element, "--") && strings.HasPrefix(element, name)
 		return abbreviates || strings.HasPrefix(text, element) || strings.HasPrefix(lower, element)
 	}
-	return slices.ContainsFunc(strings.Fields(r.lists["words"]), begins) || r.flags["expands"] && strings.ContainsAny(text, "$`") ||
-		len(text) > 1 && text[0] == '-' && text[1] != '-' && strings.ContainsAny(text, r.lists["letters"])
+	switch {
+	case len(r.lists) == 0:
+		return false
+	case hidesOption(word) && !pinned && (!word.Glob || r.flags["globs"]):
+		return true
+	case slices.ContainsFunc(strings.Fields(r.lists["words"]), begins), r.flags["expands"] && strings.ContainsAny(text, "$`"):
+		return true
+	}
+	return len(text) > 1 && text[0] == '-' && text[1] != '-' && strings.ContainsAny(text, r.lists["letters"])
 }
 
 // maxTries bounds the words at which the program of a runner may begin.
-const maxTries = 8
+const maxTries = 6
 
 // readRunner takes the words at which the program of a runner such as npx may begin for other spellings of the command:
 // the first one, those after an option, whose value they may be, and that after "--".

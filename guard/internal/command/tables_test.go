@@ -13,7 +13,7 @@ func TestTables(t *testing.T) {
 	}
 	lists := map[string]string{
 		"programs": "short long danger reads writes instead changes scripts not within", "wrappers": "short long moves stops reads writes",
-		"git subcommands": "short long runs verbs", "script runners": "short long", "launchers": "letters words", "runners": "verbs",
+		"git subcommands": "short long runs verbs", "script runners": "short long", "launchers": "letters words values", "runners": "verbs",
 	}
 	section, records, seen := "", false, map[string]bool{}
 	for line := range strings.Lines(tablesText) {

@@ -168,7 +168,8 @@ func (w *walker) inner(args []Word, stdin []*syntax.Redirect) {
 	sub.outer = outer
 	sub.depth++
 	sub.funcs = nil // programs run programs, not functions
-	sub.simple(Simple{Args: args, Outer: outer, Led: w.out.Commands[outer].Led, unsafeEnv: w.out.Commands[outer].unsafeEnv}, stdin)
+	of := w.out.Commands[outer]
+	sub.simple(Simple{Args: args, Outer: outer, Led: of.Led, unsafeEnv: of.unsafeEnv}, stdin)
 	w.current = outer
 }
 
