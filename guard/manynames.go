@@ -9,7 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
@@ -29,9 +32,37 @@ type mount struct{ dir, kind string }
 // only, so that commands could reach it under another one.
 type manyNames []mount
 
+// mountPatience is how long a file system in a root may take to answer.
+const mountPatience = 10 * time.Second
+
+// asked are the directories of mounts that were asked and have not answered yet, and channels that are closed then.
+var asked sync.Map
+
+// answers asks the file system of a mount about its directory. The error says that it does not answer, as a network
+// file system whose server is gone: whatever walks through the root would wait for it, and could not be ended. One that
+// was asked before and has not answered yet is not waited for.
+func (m mount) answers(patience time.Duration) error {
+	answer := make(chan struct{})
+	if before, pending := asked.LoadOrStore(m.dir, answer); pending {
+		answer, patience = before.(chan struct{}), 0
+	} else {
+		go func() {
+			_, _ = os.Lstat(m.dir) // an error is an answer
+			asked.Delete(m.dir)
+			close(answer)
+		}()
+	}
+	select {
+	case <-answer:
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("the file system at %s (%s) does not answer: unmount it (umount -l %s) or make its server answer, then try again", Quote(m.dir), m.kind, command.Quote(m.dir))
+	}
+}
+
 // findManyNames looks for such mounts in and above directories. mounts is what the kernel says of mounts
-// (proc_pid_mountinfo(5)).
-func findManyNames(bounds []pathname.Place, mounts string) (found manyNames) {
+// (proc_pid_mountinfo(5)). It fails if one of them does not answer.
+func findManyNames(bounds []pathname.Place, mounts string) (found manyNames, err error) {
 	var all []mount
 	for line := range strings.Lines(mounts) {
 		const dir, least = 4, 10
@@ -49,6 +80,9 @@ func findManyNames(bounds []pathname.Place, mounts string) (found manyNames) {
 			case pathname.Within(b.Real, m.dir) && len(m.dir) >= len(root.dir):
 				root = m
 			case pathname.Within(m.dir, b.Real):
+				if err := m.answers(mountPatience); err != nil {
+					return nil, err
+				}
 				found = found.with(m)
 			}
 		}
@@ -56,7 +90,7 @@ func findManyNames(bounds []pathname.Place, mounts string) (found manyNames) {
 			found = found.with(mount{b.Real, root.kind})
 		}
 	}
-	return found
+	return found, nil
 }
 
 // with adds a mount if it gives one file several names.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -205,6 +206,32 @@ func TestSeveralNamesOfOneFile(t *testing.T) {
 	}
 }
 
+// TestSilentMount: a file system that does not answer is named, and is not waited for a second time.
+func TestSilentMount(t *testing.T) {
+	server, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skip("no FUSE here: ", err)
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("silent", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", server)); err != nil {
+		unix.Close(server)
+		t.Skip("no file system can be mounted here: ", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	m := mount{dir, "fuse"}
+	for _, patience := range []time.Duration{time.Millisecond, time.Hour} {
+		if err := m.answers(patience); err == nil || !strings.Contains(err.Error(), "umount -l '"+dir+"'") {
+			t.Errorf("after %v: %v", patience, err)
+		}
+	}
+	pending, _ := asked.Load(dir)
+	unix.Close(server) // every request fails then, which is an answer
+	<-pending.(chan struct{})
+	if err := m.answers(time.Hour); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFindManyNames(t *testing.T) {
 	const mounts = `22 1 0:21 / / rw - ext4 /dev/sda rw
 30 22 0:30 / /mnt/c rw - 9p C:\134 rw
@@ -213,15 +240,15 @@ func TestFindManyNames(t *testing.T) {
 33 22 0:33 / /ws/fuse rw - fuse.sshfs x rw
 `
 	place := func(dir string) pathname.Place { return pathname.Place{Given: dir, Real: dir} }
-	if got := findManyNames([]pathname.Place{place("/ws")}, mounts); len(got) != 1 || got[0].dir != "/ws/my disk" ||
+	if got, err := findManyNames([]pathname.Place{place("/ws")}, mounts); err != nil || len(got) != 1 || got[0].dir != "/ws/my disk" ||
 		got[0].kind != "vfat" {
 		t.Errorf("below /ws: %v", got)
 	}
-	if got := findManyNames([]pathname.Place{place("/other/deep")}, mounts); len(got) != 1 ||
+	if got, err := findManyNames([]pathname.Place{place("/other/deep")}, mounts); err != nil || len(got) != 1 ||
 		got[0] != (mount{"/other/deep", "ntfs3"}) {
 		t.Errorf("in /other: %v", got)
 	}
-	if got := findManyNames([]pathname.Place{place("/home/u")}, mounts); len(got) != 0 {
+	if got, err := findManyNames([]pathname.Place{place("/home/u")}, mounts); err != nil || len(got) != 0 {
 		t.Errorf("elsewhere: %v", got)
 	}
 }

@@ -193,7 +193,9 @@ func New(cfg Config) (*Policy, error) {
 		allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},
 	}
 	k.ofOthers = pathname.PlacesOf(pathname.Folded, placesFor(c, cfg.Others)...)
-	k.findManyNames(bounds)
+	if err := k.findManyNames(bounds); err != nil {
+		return nil, err
+	}
 	k.web, k.agents = newWebData(c, set), set.Agent.Runner.Text != ""
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
 	k.files = newCommandFiles(c, set.Sandbox, denySpelling)
@@ -272,10 +274,10 @@ func containmentOf(cfg Config) func() Containment {
 }
 
 // findManyNames finds the file systems that give one file several names, where the containment holds no rules on files.
-func (k *policyData) findManyNames(bounds []pathname.Place) {
+func (k *policyData) findManyNames(bounds []pathname.Place) (err error) {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo") // other systems have none
-	if k.manyNames = findManyNames(bounds, string(mounts)); len(k.manyNames) == 0 {
-		return
+	if k.manyNames, err = findManyNames(bounds, string(mounts)); len(k.manyNames) == 0 {
+		return err
 	}
 	contain := k.containment
 	k.containment = func() Containment {
@@ -285,6 +287,7 @@ func (k *policyData) findManyNames(bounds []pathname.Place) {
 		}
 		return c
 	}
+	return nil
 }
 
 // errExecGateOff is the reason if the settings turn the exec gate off.
