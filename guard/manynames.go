@@ -93,6 +93,23 @@ func findManyNames(bounds []pathname.Place, mounts string) (found manyNames, err
 	return found, nil
 }
 
+// findManyNames finds the file systems that give one file several names, where the containment holds no rules on files.
+func (k *policyData) findManyNames(bounds []pathname.Place) (err error) {
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // other systems have none
+	if k.manyNames, err = findManyNames(bounds, string(mounts)); len(k.manyNames) == 0 {
+		return err
+	}
+	contain := k.containment
+	k.containment = func() Containment {
+		c := contain()
+		if c.Denies {
+			c.Denies, c.Why = false, k.manyNames.why()
+		}
+		return c
+	}
+	return nil
+}
+
 // with adds a mount if it gives one file several names.
 func (a manyNames) with(m mount) manyNames {
 	base, _, _ := strings.Cut(m.kind, ".") // fuse.sshfs

@@ -158,14 +158,8 @@ func New(cfg Config) (*Policy, error) {
 	if cfg.Home != "" {
 		c.Home = c.Place(cfg.Home)
 	}
-	for _, dir := range cfg.Roots {
-		if err := checkRoot(dir, cfg); err != nil {
-			return nil, err
-		}
-		c.Roots = append(c.Roots, c.Place(dir))
-	}
-	if len(c.Roots) == 0 {
-		return nil, errors.New("no workspace root: name the directories that the tools may work in")
+	if err := cfg.placeRoots(c); err != nil {
+		return nil, err
 	}
 	if c.Bounds = slices.Clone(c.Roots); cfg.CopyOf == "" { // in a worktree, only the copy is writable
 		c.Bounds = append(c.Bounds, additional(c, set.AdditionalDirectories)...)
@@ -273,19 +267,16 @@ func containmentOf(cfg Config) func() Containment {
 	return sync.OnceValue(cfg.Contain)
 }
 
-// findManyNames finds the file systems that give one file several names, where the containment holds no rules on files.
-func (k *policyData) findManyNames(bounds []pathname.Place) (err error) {
-	mounts, _ := os.ReadFile("/proc/self/mountinfo") // other systems have none
-	if k.manyNames, err = findManyNames(bounds, string(mounts)); len(k.manyNames) == 0 {
-		return err
-	}
-	contain := k.containment
-	k.containment = func() Containment {
-		c := contain()
-		if c.Denies {
-			c.Denies, c.Why = false, k.manyNames.why()
+// placeRoots adds the roots to what is compiled.
+func (cfg Config) placeRoots(c *rules.Compiler) error {
+	for _, dir := range cfg.Roots {
+		if err := checkRoot(dir, cfg); err != nil {
+			return err
 		}
-		return c
+		c.Roots = append(c.Roots, c.Place(dir))
+	}
+	if len(c.Roots) == 0 {
+		return errors.New("no workspace root: name the directories that the tools may work in")
 	}
 	return nil
 }
