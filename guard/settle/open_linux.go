@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -57,13 +56,19 @@ func openForWriting(dir *os.Root, name string) bool {
 }
 
 // heldOpenOutside reports whether a process that no host has started has a file open for writing: a program of a
-// person, whose changes must not get lost.
-func heldOpenOutside(file fs.FileInfo) bool {
+// person, whose changes must not get lost. The file is the one at a name of dir.
+func heldOpenOutside(dir *os.Root, name string, file fs.FileInfo) bool {
+	inode := ""
+	if f, err := dir.OpenFile(name, unix.O_PATH|privatefile.NoFollow, 0); err == nil {
+		defer f.Close()
+		text, _ := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(f.Fd())))
+		inode = field(string(text), "ino") // stat tells another number in some overlays
+	}
 	all, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, path := range all {
 		process := strings.Split(path, "/")[2]
 		text, err := os.ReadFile("/proc/" + process + "/fdinfo/" + filepath.Base(path))
-		if err != nil || !mayWrite(string(text), file) {
+		if err != nil || !mayWrite(string(text), inode) {
 			continue
 		}
 		if info, err := os.Stat(path); err == nil && os.SameFile(file, info) && !ofHost(process) {
@@ -73,22 +78,22 @@ func heldOpenOutside(file fs.FileInfo) bool {
 	return false
 }
 
-// mayWrite reports whether fdinfo, the text of proc(5) about a descriptor, is of one that is open for writing and may be
-// of this file. The caller asks the file system of the descriptor only then: the server of another one may not answer.
-func mayWrite(fdinfo string, file fs.FileInfo) bool {
-	var mode int64
-	for line := range strings.Lines(fdinfo) {
-		key, value, _ := strings.Cut(line, ":")
-		switch value = strings.TrimSpace(value); key {
-		case "flags":
-			mode, _ = strconv.ParseInt(value, 8, 32)
-		case "ino": // since Linux 5.14
-			if st, ok := file.Sys().(*syscall.Stat_t); ok && value != strconv.FormatUint(st.Ino, 10) {
-				return false
-			}
+// mayWrite reports whether a descriptor is open for writing and may be of the file with an inode number; "" is any. It
+// reads what proc(5) tells about the descriptor: the file system of another file may never answer.
+func mayWrite(fdinfo, inode string) bool {
+	mode, err := strconv.ParseInt(field(fdinfo, "flags"), 8, 32)
+	shown := field(fdinfo, "ino") // since Linux 5.14
+	return err == nil && mode&unix.O_ACCMODE != unix.O_RDONLY && (inode == "" || shown == "" || shown == inode)
+}
+
+// field returns a value of a text of lines "NAME: VALUE", or "".
+func field(text, name string) string {
+	for line := range strings.Lines(text) {
+		if key, value, _ := strings.Cut(line, ":"); key == name {
+			return strings.TrimSpace(value)
 		}
 	}
-	return mode&unix.O_ACCMODE != unix.O_RDONLY
+	return ""
 }
 
 // ofHost reports whether a host has started a process, or may have: this host, or another one, which runs the same

@@ -12,4 +12,4 @@ func leases(string) error { return nil }
 // openForWriting cannot tell here.
 func openForWriting(*os.Root, string) bool { return false }
 
-func heldOpenOutside(fs.FileInfo) bool { return false }
+func heldOpenOutside(*os.Root, string, fs.FileInfo) bool { return false }

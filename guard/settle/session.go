@@ -286,7 +286,7 @@ func (p *place) cutOffAt(f side, until time.Time) error {
 			return nil
 		}
 		was, err := f.dir.Lstat(f.name)
-		if err != nil || heldOpenOutside(was) {
+		if err != nil || heldOpenOutside(f.dir, f.name, was) {
 			return err
 		}
 		slot := side{p.store.slots, p.store.next(&p.rec, copyLetter)}
