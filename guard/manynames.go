@@ -35,28 +35,34 @@ type manyNames []mount
 // mountPatience is how long a file system in a root may take to answer.
 const mountPatience = 10 * time.Second
 
-// asked are the directories of mounts that were asked and have not answered yet, and channels that are closed then.
-var asked sync.Map
+// An ask is a question to a file system that it has not answered yet.
+type ask struct {
+	since  time.Time
+	answer chan struct{} // closed when it has answered
+}
 
-// answers asks the file system of a mount about its directory. The error says that it does not answer, as a network
-// file system whose server is gone: whatever walks through the root would wait for it, and could not be ended. One that
-// was asked before and has not answered yet is not waited for.
+var asks sync.Map // by the directory of the mount
+
+// answers returns an error if the file system of a mount does not answer in time, as a network file system whose server
+// is gone: whatever walked through the root would hang there. The patience counts from the first question, so that
+// later calls do not wait once more.
 func (m mount) answers(patience time.Duration) error {
-	answer := make(chan struct{})
-	if before, pending := asked.LoadOrStore(m.dir, answer); pending {
-		answer, patience = before.(chan struct{}), 0
-	} else {
+	now := &ask{time.Now(), make(chan struct{})}
+	before, pending := asks.LoadOrStore(m.dir, now)
+	if !pending {
 		go func() {
 			_, _ = os.Lstat(m.dir) // an error is an answer
-			asked.Delete(m.dir)
-			close(answer)
+			asks.Delete(m.dir)
+			close(now.answer)
 		}()
 	}
+	first := before.(*ask)
 	select {
-	case <-answer:
+	case <-first.answer:
 		return nil
-	case <-time.After(patience):
-		return fmt.Errorf("the file system at %s (%s) does not answer: unmount it (umount -l %s) or make its server answer, then try again", Quote(m.dir), m.kind, command.Quote(m.dir))
+	case <-time.After(time.Until(first.since.Add(patience))):
+		return fmt.Errorf("the file system at %s (%s) does not answer: unmount it (umount -l %s) or make its server "+
+			"answer, then try again", Quote(m.dir), m.kind, command.Quote(m.dir))
 	}
 }
 
