@@ -92,7 +92,7 @@ type walker struct {
 // is not listed.
 func (w *walker) undecided(hiding bool, reason string) {
 	w.out.Hiding = w.out.Hiding || hiding
-	if len(w.out.Undecidable) == maxReasons {
+	if len(w.out.Undecidable) >= maxReasons && !slices.Contains(w.out.Undecidable, reason) {
 		reason = "more, which are not listed"
 	}
 	w.out.Undecidable = appendNew(w.out.Undecidable, reason)
