@@ -15,7 +15,7 @@ type commandJudge struct {
 	j        *judge
 	line     *commandLine
 	excluded bool // the settings want the command outside of the containment
-	// A redirection writes a temporary file: what is allowed because it only reads needs a rule.
+	// temporary says that a redirection writes a temporary file: then a command that only reads needs an allow rule too.
 	temporary bool
 }
 

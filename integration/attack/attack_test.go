@@ -157,8 +157,8 @@ func profileFlags(w *world, profile string) []string {
 }
 
 // TestAttacks runs the rows of testdata/attacks on one host for each profile, and looks after each row at what was shown and what has
-// changed. Of the commands that must be refused or held, a few of each class are run. With -tags slow every one that must be held is,
-// in one profile at least, and of those that rules refuse a quarter: package guard judges all of them without a host, except long ones.
+// changed. Of the commands that must be refused or held, a few of each class are run. With -tags slow, every command that must be
+// held is run in at least one profile, and a quarter of those that rules refuse: package guard judges all of these without a host.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	held := host.Contained(t)

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// filesCommand prints how many files of the product each call crosses that the start of a host, with its list of tools,
-// does not. With the argument -v it names them.
+// filesCommand prints for each call how many source files run code that the start of a host and its list of tools do
+// not run. With the argument -v it names them.
 func filesCommand(args []string, out io.Writer) error {
 	top, err := checkout()
 	if err != nil {
@@ -56,7 +56,7 @@ func filesCommand(args []string, out io.Writer) error {
 	})
 }
 
-// crossed returns the files of which a host runs some statements that answers the given calls.
+// crossed returns the files in which a host runs at least one statement while it starts and answers the given calls.
 func crossed(top, dir, binary string, calls []call) (map[string]bool, error) {
 	counters, err := os.MkdirTemp(dir, "counters")
 	if err != nil {

@@ -197,7 +197,7 @@ func readNames(w *walker, c Simple) {
 	for _, word := range c.Args[1:] {
 		switch {
 		case !word.Static || strings.Contains(word.Text, "[") || isOption(word.Text) && strings.ContainsAny(word.Text, "Cf"):
-			w.undecided(true, c.Name+" "+word.Text+" may do more than to set variables")
+			w.undecided(true, c.Name+" "+word.Text+" may do more than set variables")
 		case !isOption(word.Text):
 			w.setsVariable(word.Text, "$")
 		}

@@ -8,8 +8,9 @@ import (
 // startsOthers follows the name of a program that is made to start others, see Interprets.
 const startsOthers = "starts commands of its own"
 
-// readStarter looks at a program that starts others which its words name: always, as strace does, or by a word that the
-// table of launchers has. The exec gate judges what they start; the text counts without one, and for allow rules.
+// readStarter marks a program that starts others named by its words: always, as strace does, or if one of its words is
+// in the table of launchers. The exec gate judges the programs that it starts; without a gate, and for allow rules, its
+// text is judged.
 func readStarter(w *walker, c Simple) {
 	r, _ := recordOf("launchers", strings.TrimRight(c.Name, "-.0123456789")) // gcc-13
 	words := slices.Clone(c.Args[1:])
@@ -58,8 +59,8 @@ func (r record) starts(word Word) bool {
 // maxTries bounds the words at which the program of a runner may begin.
 const maxTries = 6
 
-// readRunner takes the words at which the program of a runner such as npx may begin for other spellings of the command:
-// the first one, those after an option, whose value they may be, and that after "--".
+// readRunner adds a spelling of the command for each word at which the program may begin that a runner such as npx
+// starts: the first word, a word after an option, which may be its value, and the word after "--".
 func readRunner(w *walker, c Simple) {
 	r, ok := recordOf("runners", c.Name)
 	words := c.Args[1:]
