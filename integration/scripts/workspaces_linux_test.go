@@ -147,7 +147,7 @@ func TestWorkspacesSessions(t *testing.T) {
 	c, err := client.HTTP(ctx, client.Legacy, own.URL, own.Token)
 	host.Must(t, err)
 	session := c.Session()
-	for _, tt := range []struct {
+	for id, tt := range []struct {
 		why          string
 		server       *host.Served
 		caller, name string
@@ -168,7 +168,7 @@ func TestWorkspacesSessions(t *testing.T) {
 			host.Must(t, err)
 			if method == http.MethodPost {
 				r, err = http.NewRequestWithContext(ctx, method, s.URL,
-					strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+					strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, 100+id)))
 				host.Must(t, err)
 			}
 			r.Header = http.Header{
