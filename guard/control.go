@@ -46,14 +46,25 @@ func controlNames(cfg Config, bounds []pathname.Place) []string {
 func (k *policyData) control() *control { return controlOf(k, k.controlNames) }
 
 // unsettledNames returns the names of control files that are not protected by settlement: those of a workspace that are
-// reached without a link are.
+// reached without a link are, and those that are reached by a link of a running command, which is settled itself.
 func (k *policyData) unsettledNames() (names []string) {
 	for _, name := range k.controlNames {
-		if end, err := realpath.Trace(name, os.Lstat); err != nil || !k.isSettled(name, end) {
+		planted := false
+		end, err := realpath.Trace(name, func(path string) (fs.FileInfo, error) {
+			info, err := os.Lstat(path)
+			planted = planted || err == nil && k.isPlanted(path, info)
+			return info, err
+		})
+		if !planted && (err != nil || !k.isSettled(name, end)) {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// isPlanted reports whether what stands at a path is a link that a running command has put there.
+func (k *policyData) isPlanted(path string, info fs.FileInfo) bool {
+	return info.Mode()&fs.ModeSymlink != 0 && k.planted != nil && k.planted(path, info)
 }
 
 // isSettled reports whether a name that leads to an end is that of a file in a directory of the boundary, without a

@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,5 +97,32 @@ func BenchmarkControl(b *testing.B) {
 	p := policy(b, ws, testRules(ws, "allow Edit"))
 	for b.Loop() {
 		p.data.control()
+	}
+}
+
+// TestPlantedLinks has links that commands and a person have put at names of settings. Those of commands, and what they
+// lead to, are settled when the commands end: a sandbox that starts meanwhile must not protect them.
+func TestPlantedLinks(t *testing.T) {
+	top, ws := workspace(t)
+	if err := os.RemoveAll(filepath.Join(ws, ".claude")); err != nil {
+		t.Fatal(err)
+	}
+	tree(t, top, "ws/.claude -> dir", "ws/dir/settings.json", "ws/.mcp.json -> x.json", "ws/x.json",
+		"ws/.envrc -> env", "ws/env")
+	p := policy(t, ws, testRules(ws, ""), contained, func(c *Config) {
+		c.Planted = func(path string, link fs.FileInfo) bool {
+			if link.Mode()&fs.ModeSymlink == 0 {
+				t.Errorf("asked about %s, which is no link", path)
+			}
+			return filepath.Base(path) != ".envrc"
+		}
+	})
+	paths := p.Commands().SandboxPaths()
+	all := slices.Concat(paths.ReadOnly, paths.Control.Ends, paths.Control.Steps)
+	for name, want := range map[string]bool{".claude": false, "dir": false, "dir/settings.json": false,
+		".mcp.json": false, "x.json": false, ".envrc": true} {
+		if got := slices.Contains(all, filepath.Join(ws, name)); got != want {
+			t.Errorf("%s is protected: %t, want %t", name, got, want)
+		}
 	}
 }

@@ -66,6 +66,9 @@ type Config struct {
 	// a command whose text does not name all of them needs no approval. Like Contain it is called once, on first use. Nil:
 	// they are not.
 	ExecGate func() error
+	// Planted reports whether the link that Lstat has found at a path was put there by a command that runs: see
+	// [settle.Keeper.Planted]. Nil: there are none.
+	Planted func(path string, link fs.FileInfo) bool
 }
 
 // A Caller is the principal that calls are judged for.
@@ -113,6 +116,7 @@ type policyData struct {
 	hookOutputFiles  []string        // see [Config.Hooks]
 	// controlNames are the names of the files that the host obeys or writes: see [control].
 	controlNames   []string
+	planted        func(path string, link fs.FileInfo) bool // see [Config.Planted]
 	stateDir       string
 	allReadsDenied bool         // every Read is denied
 	execGate       func() error // see [Config.ExecGate]
@@ -399,7 +403,7 @@ func (k *policyData) resolveMasks(c *rules.Compiler, cfg Config, s pathname.Spel
 	}
 	secrets = append(secrets, k.files.values...)
 	k.secrets = pathname.PlacesOf(s, all(secrets)...)
-	k.controlNames, k.stateDir = controlNames(cfg, k.bounds), cfg.StateDir
+	k.controlNames, k.stateDir, k.planted = controlNames(cfg, k.bounds), cfg.StateDir, cfg.Planted
 	k.ownFilesWritable = slices.ContainsFunc(own, func(p pathname.Place) bool {
 		return k.inside.Hold(pathname.Slashed(p.Real)) || withinAny(p.Real, k.files.writable)
 	})

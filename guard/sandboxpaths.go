@@ -193,7 +193,9 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 			return fs.SkipDir
 		case within || frozen:
 		case d.Type()&fs.ModeSymlink != 0 && isProtectedLink(root, path): // its target has another name, which is not settled
-			c.ReadOnly = append(c.ReadOnly, path)
+			if info, err := d.Info(); err == nil && !k.isPlanted(path, info) {
+				c.ReadOnly = append(c.ReadOnly, path)
+			}
 		}
 		return nil
 	})

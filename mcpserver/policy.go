@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -35,7 +36,8 @@ type policies struct {
 	runtime      *builtin.Runtime
 	results      *resultstore.Store
 	scratch      string
-	private      *privatedir.Store // nil if no state is kept
+	private      *privatedir.Store                        // nil if no state is kept
+	planted      func(path string, link fs.FileInfo) bool // see [guard.Config.Planted]
 	children     *children
 	roots        callerRoots
 	log          *slog.Logger
@@ -67,6 +69,7 @@ func (p *policies) open(state string, baseline *baseline.Keeper) (err error) {
 	p.where.StateDir = state
 	baseline.Recover(p.where.Roots) // before the settings are read: a command may have planted some
 	p.where.Withheld, p.where.Settled = baseline.Withheld, baseline.Settle().Settled
+	p.planted = baseline.Settle().Planted
 	if p.settings, err = settings.Watch(p.where, nil); err != nil {
 		return err
 	}
@@ -205,6 +208,7 @@ func (p *policies) compile(s *settings.Settings, principal string, tree *builtin
 	cfg = inWorktree(tree, cfg)
 	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)
 	cfg.HostCommands, cfg.Hooks = p.hostCommands(s), principal == builtin.HookPrincipal
+	cfg.Planted = p.planted
 	rules, err := guard.New(cfg)
 	if err != nil {
 		return nil, err

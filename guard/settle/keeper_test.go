@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -262,6 +263,46 @@ func TestHardLinks(t *testing.T) {
 	c.End()
 	g.write("x", "most evil") // by what still runs
 	g.want("through a link", ".envrc=old .mcp.json=old and long x=most evil")
+}
+
+// TestPlanted asks of links that were found while a command ran, also when it has ended meanwhile.
+func TestPlanted(t *testing.T) {
+	g := newGround(t)
+	link := func(rel string) (string, fs.FileInfo) {
+		t.Helper()
+		path := filepath.Join(g.dir, rel)
+		if err := os.Symlink("x", path); err != nil && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path, info
+	}
+	ask := func(when, path string, found fs.FileInfo, want bool) {
+		t.Helper()
+		if got := g.k.Planted(path, found); got != want {
+			t.Errorf("%s: Planted(%s) = %t", when, path, got)
+		}
+	}
+	person, byPerson := link(".envrc")
+	ask("before any command", person, byPerson, false)
+	var planted string
+	var found fs.FileInfo
+	g.call(func() {
+		planted, found = link(".mcp.json")
+		other, plain := link("plain")
+		ask("while the command runs", planted, found, true)
+		ask("while the command runs", person, byPerson, false)
+		ask("while the command runs", other, plain, false)
+	})
+	ask("after the command", planted, found, true)
+	ask("after the command", person, byPerson, false)
+	g.call(func() { ask("a held link, in the next command", planted, found, true) })
+	now, byPersonNow := link(".mcp.json")
+	ask("a person's link in its place", now, byPersonNow, false)
+	ask("a person's link in its place", planted, found, true)
 }
 
 func TestOverlap(t *testing.T) {

@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,34 @@ import (
 // path itself, unless a running command has changed it: then it is the path of a copy of the former file, or "" if
 // there was none. What a command writes counts once it is settled.
 func (k *Keeper) Settled(path string) string {
+	if p, rel := k.busy(path); p != nil {
+		return p.settled(path, rel)
+	}
+	return path
+}
+
+// Planted reports whether what Lstat has found at a path was put there by a command that was running at that moment:
+// it is settled once the command has ended.
+func (k *Keeper) Planted(path string, found fs.FileInfo) bool {
+	p, rel := k.busy(path)
+	if p == nil { // what still stands has been settled
+		now, err := os.Lstat(path)
+		return err != nil || stampOf(now) != stampOf(found)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if classOf(rel) != Held || p.store.load(&p.rec) != nil || p.isOwn(rel) {
+		return false
+	}
+	if h := p.rec.Held[rel]; h != nil && p.isIn(h) {
+		return true
+	}
+	_, same := p.formerly(rel, found)
+	return !same
+}
+
+// busy returns the place that a path lies in, and its name there, if a command runs in the place.
+func (k *Keeper) busy(path string) (*place, name) {
 	k.mu.Lock()
 	var busy []*place
 	for _, p := range k.places {
@@ -19,15 +48,15 @@ func (k *Keeper) Settled(path string) string {
 	}
 	k.mu.Unlock()
 	if len(busy) == 0 {
-		return path
+		return nil, ""
 	}
 	real := realAbove(path)
 	for _, p := range busy {
 		if rel, ok := strings.CutPrefix(real, p.dir+string(filepath.Separator)); ok {
-			return p.settled(path, name(rel))
+			return p, name(rel)
 		}
 	}
-	return path
+	return nil, ""
 }
 
 func (p *place) settled(path string, rel name) string {
@@ -42,21 +71,35 @@ func (p *place) settled(path string, rel name) string {
 		}
 		return filepath.Join(p.store.dir, h.Slot)
 	}
-	was, listed := p.rec.Files[rel]
 	info, err := os.Lstat(p.path(rel))
-	same := err == nil && listed && stampOf(info) == was.Stamp
-	if !same && p.asleep > 0 {
-		p.alone(p.assign)
-		was, listed = p.rec.Files[rel]
-		same = listed && err == nil && stampOf(info) == was.Stamp
+	if err != nil {
+		info = nil
 	}
-	switch {
-	case !listed:
+	switch was, same := p.formerly(rel, info); {
+	case was == nil:
 		return ""
 	case same, was.Copy == "":
 		return path
+	default:
+		return filepath.Join(p.store.dir, was.Copy)
 	}
-	return filepath.Join(p.store.dir, was.Copy)
+}
+
+// formerly returns what stood at a name before the running commands, nil if nothing did, and whether that is what was
+// found now; nil for nothing.
+func (p *place) formerly(rel name, found fs.FileInfo) (was *file, same bool) {
+	look := func() bool {
+		f, listed := p.rec.Files[rel]
+		if was = nil; listed {
+			was = &f
+		}
+		return listed && found != nil && stampOf(found) == f.Stamp
+	}
+	if same = look(); !same && p.asleep > 0 {
+		p.alone(p.assign)
+		same = look()
+	}
+	return was, same
 }
 
 // realAbove follows the links of a path as far as what a command can replace: in the last two elements, which are those

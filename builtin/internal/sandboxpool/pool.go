@@ -35,20 +35,19 @@ type Sandbox struct {
 
 	mu            sync.Mutex // guards the fields down to failed, and watch; never held together with the lock of the pool
 	looked        time.Time
-	deniedAtMount map[string]*coveredFile  // denied files as they were when they were covered
-	fixed         map[string]*coveredFile  // protected and masked files as they were when mounts were put on them
-	mounted       coveredFiles             // writable directories: the sandbox holds the old one where a repository was cloned again
-	absent        []string                 // protected paths that did not exist, so that no mount protects them
-	denied        deniedFiles              // files that rules deny
-	settled       func(path string) string // see [settle.Keeper.Settled]
-	own           []string                 // see [guard.Commands.OwnOfHome]
-	held          []string                 // hooks of repositories, which commands must not write, besides those of paths
-	guarded       []sandbox.Guarded        // files that no mount protects
-	ssh           *sshagent.Agent          // of commands; or nil
-	copied        map[string]fs.FileInfo   // files of which commands have copies, as they were then
-	shared        bool                     // it has no private directories
-	discard       bool                     // what commands change is dropped
-	failed        bool                     // a denied file could not be covered again
+	deniedAtMount map[string]*coveredFile // denied files as they were when they were covered
+	fixed         map[string]*coveredFile // protected and masked files as they were when mounts were put on them
+	mounted       coveredFiles            // writable directories: the sandbox holds the old one where a repository was cloned again
+	absent        []string                // protected paths that did not exist, so that no mount protects them
+	denied        deniedFiles             // files that rules deny
+	own           []string                // see [guard.Commands.OwnOfHome]
+	held          []string                // hooks of repositories, which commands must not write, besides those of paths
+	guarded       []sandbox.Guarded       // files that no mount protects
+	ssh           *sshagent.Agent         // of commands; or nil
+	copied        map[string]fs.FileInfo  // files of which commands have copies, as they were then
+	shared        bool                    // it has no private directories
+	discard       bool                    // what commands change is dropped
+	failed        bool                    // a denied file could not be covered again
 
 	cell    *Cell           // nil but for a server
 	session *settle.Session // of a server that sees the workspace, or of an agent; or nil

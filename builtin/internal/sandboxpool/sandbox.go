@@ -51,7 +51,6 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	cs.hideScratch(scratch) // before anything is in it
 	c := &Sandbox{policy: policy, looked: time.Now(), deniedAtMount: map[string]*coveredFile{}, denied: deniedFiles{}, watch: watches{byPath: map[string]*watched{}}, followed: make(chan struct{})}
 	c.discard = kind.shells && policy.Commands().Discard()
-	c.settled = cs.baseline.Settle().Settled
 	c.own = policy.Commands().OwnOfHome()
 	c.paths = policy.Commands().SandboxPaths()
 	if kind.cell.seesWorkspace() {
@@ -142,13 +141,6 @@ func judgesExecs(policy *guard.Policy) bool {
 // covered file is replaced at the same time, and the other kind looks up each file for every command.
 const sameStarts = 3
 
-// isPlanted reports whether a path is that of a link that a running command, or a server, has made: it is settled at the
-// end of that, and must not be put back then.
-func (c *Sandbox) isPlanted(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.Mode()&os.ModeSymlink != 0 && c.settled(path) != path
-}
-
 // startBox starts the sandbox, and checks that it enforces what the verdict relies on: after a temporary error a
 // weaker kind may have been started.
 func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overlays []sandbox.Cache, programs []string,
@@ -156,8 +148,7 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overla
 	policy, paths := c.policy, c.paths
 	rules, scratch := policy.Commands().Network(), policy.Commands().Scratch()
 	what := sandbox.Policy{
-		Writable: paths.Writable, ReadOnly: slices.DeleteFunc(slices.Concat(paths.ReadOnly, c.held), c.isPlanted),
-		Pinned: slices.DeleteFunc(slices.Clone(paths.Control.Steps), c.isPlanted),
+		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Pinned: paths.Control.Steps,
 		Denied: paths.Denied,
 		Masked: paths.Masked, Shown: paths.Shown, Programs: programs, Private: private, Caches: overlays,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied,
