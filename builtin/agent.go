@@ -151,13 +151,15 @@ var agentTool = declare(Tool[agentInput]{
 // bound returns the run that a call requests.
 func (in agentInput) bound(env *Env) (*agentRun, error) {
 	if env.Agents.Find == nil {
-		return nil, errors.New("no agent can be run here: a person must set agent.runner in the user settings, such as \"claude\"")
+		return nil, errors.New("no agent can be run here: a person must set agent.runner in the user settings, such as " +
+			"\"claude\"")
 	}
 	switch n := len(in.Prompt); {
 	case strings.TrimSpace(in.Prompt) == "":
 		return nil, errors.New("prompt: expected what the agent is to do, got an empty text")
 	case n > maxPrompt:
-		return nil, fmt.Errorf("prompt: expected at most %d bytes, got %d: write it to a file and name the file in the prompt", maxPrompt, n)
+		return nil, fmt.Errorf("prompt: expected at most %d bytes, got %d: write it to a file and name the file in the "+
+			"prompt", maxPrompt, n)
 	case strings.TrimSpace(in.Description) == "":
 		return nil, errors.New("description: expected the task in 3 to 5 words, got an empty text")
 	}
@@ -186,7 +188,8 @@ func (in agentInput) bound(env *Env) (*agentRun, error) {
 			return nil, fmt.Errorf("model: the runner %s does not support it: omit it", runner.Name)
 		}
 	}
-	if strings.HasPrefix(r.model, "-") || strings.ContainsFunc(r.model, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+	if strings.HasPrefix(r.model, "-") ||
+		strings.ContainsFunc(r.model, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
 		return nil, fmt.Errorf("model: expected the name of a model, got %q", r.model)
 	}
 	r.isolation = cmp.Or(in.Isolation, r.isolation, r.def.Isolation, isolationNone)
@@ -199,7 +202,8 @@ func findAgent(env *Env, name string) (agent.Definition, error) {
 	var names []string
 	near, least := "", len(name)/2+1
 	for _, d := range all {
-		if strings.EqualFold(d.Name, name) || strings.EqualFold(d.Name, strings.TrimSuffix(strings.ToLower(name), "-purpose")) {
+		if strings.EqualFold(d.Name, name) || strings.EqualFold(d.Name, strings.TrimSuffix(strings.ToLower(name),
+			"-purpose")) {
 			return d, nil
 		}
 		if n := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(d.Name)); n < least {
@@ -233,7 +237,8 @@ func (r *agentRun) continues() error {
 	}
 	switch {
 	case known == nil:
-		return fmt.Errorf("resume: there is no agent %q: it never existed, was removed, or belongs to another caller. Start a new one", clippedName(r.in.Resume))
+		return fmt.Errorf("resume: there is no agent %q: it never existed, was removed, or belongs to another caller. Start "+
+			"a new one", clippedName(r.in.Resume))
 	case !t.Over():
 		return fmt.Errorf("resume: the agent %s still runs: wait for it with TaskOutput", t.ID)
 	case len(r.runner.Resume) == 0 || known.runnerName != r.runner.Name:

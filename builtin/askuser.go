@@ -200,9 +200,11 @@ func (a *openQuestions) begin(key string) error {
 	s := a.scopes[key]
 	switch {
 	case time.Now().Before(s.until):
-		return errors.New("a question of this conversation waits for its answer: ask one at a time, or all of them in one call")
+		return errors.New("a question of this conversation waits for its answer: ask one at a time, or all of them in " +
+			"one call")
 	case s.unanswered >= maxUnanswered:
-		return fmt.Errorf("the last %d questions of this conversation were not answered, so no more are asked: go on by your own judgement, and say what you assumed", maxUnanswered)
+		return fmt.Errorf("the last %d questions of this conversation were not answered, so no more are asked: go on by "+
+			"your own judgement, and say what you assumed", maxUnanswered)
 	}
 	if a.scopes == nil {
 		a.scopes = map[string]askedScope{}
@@ -295,7 +297,8 @@ func (q askQuestion) chosen(answer any) (labels []string, ok bool) {
 	}
 	for _, one := range all {
 		label, isText := one.(string)
-		if !isText || slices.Contains(labels, label) || !slices.ContainsFunc(q.Options, func(o askOption) bool { return o.Label == label }) {
+		if !isText || slices.Contains(labels, label) || !slices.ContainsFunc(q.Options,
+			func(o askOption) bool { return o.Label == label }) {
 			return nil, false
 		}
 		labels = append(labels, label)

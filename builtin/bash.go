@@ -160,16 +160,20 @@ func shorten(r *shell.Result, passes int, remarks []string) {
 func (s execEnv) failed(env *Env, err error) error {
 	if s.sandbox != nil && errors.Is(err, sandbox.ErrClosed) {
 		env.Runtime.sandboxes.Discard(env.sandboxKey(), s.sandbox)
-		return errors.New("the command was not run: its sandbox had ended. A new one is started for the next command: repeat the call")
+		return errors.New("the command was not run: its sandbox had ended. A new one is started for the next command: " +
+			"repeat the call")
 	}
 	return fmt.Errorf("the command was not run: %w", err)
 }
 
 // uncontained is a note that is shown once if nothing contains commands.
-const uncontained = "Commands run here with the full rights of the user: no sandbox contains them. Rules on command text apply, but a program can do more than its command line shows. This is said once."
+const uncontained = "Commands run here with the full rights of the user: no sandbox contains them. Rules on command " +
+	"text apply, but a program can do more than its command line shows. This is said once."
 
 // halfContained is a note that is shown once under Landlock, which cannot protect single files or filter hosts.
-const halfContained = "Commands run here in a sandbox that keeps their writes in the workspace, ends what they start, and leaves them no network, whatever sandbox.network allows. It cannot keep them from protected files in the workspace, such as .git/hooks: rules on command text apply to those. This is said once."
+const halfContained = "Commands run here in a sandbox that keeps their writes in the workspace, ends what they " +
+	"start, and leaves them no network, whatever sandbox.network allows. It cannot keep them from protected files in " +
+	"the workspace, such as .git/hooks: rules on command text apply to those. This is said once."
 
 // clampTimeout limits the requested timeout, and returns a note if it changes it.
 func clampTimeout(millis int, limits ShellLimits) (time.Duration, string) {
@@ -215,7 +219,8 @@ func updateCwd(env *Env, r *shell.Result, started string, discards bool) string 
 	}
 	if _, err := os.Lstat(r.Dir); discards && err != nil {
 		env.Dir.Set(started)
-		return fmt.Sprintf("The command ended in %s, which is dropped with the plan; the next command starts in %s again.", r.Dir, started)
+		return fmt.Sprintf("The command ended in %s, which is dropped with the plan; the next command starts in %s again.",
+			r.Dir, started)
 	}
 	env.Dir.Set(r.Dir)
 	return ""
@@ -225,7 +230,8 @@ func updateCwd(env *Env, r *shell.Result, started string, discards bool) string 
 func outcomeNotes(r *shell.Result) []string {
 	var all []string
 	if r.Left > 0 {
-		all = append(all, fmt.Sprintf("%s still ran in the background when the command returned and %s ended: run_in_background keeps a command running.", count(r.Left, "process"), plural(r.Left, "was", "were")))
+		all = append(all, fmt.Sprintf("%s still ran in the background when the command returned and %s ended: "+
+			"run_in_background keeps a command running.", count(r.Left, "process"), plural(r.Left, "was", "were")))
 	}
 	if r.SpillErr != nil {
 		why := r.SpillErr.Error() // the error says what was not saved
@@ -248,7 +254,8 @@ func outcomeNotes(r *shell.Result) []string {
 // readMoreHint says how to see the rest of a saved output. Read shows only the beginning of a long line.
 func readMoreHint(r *shell.Result) string {
 	if n := r.Inside(maxLineShown); n > 0 {
-		return fmt.Sprintf("what is left out begins within a long line, which Bash shows, as in tail -c +%d '%s' | head -c 20000", n+1, r.Spilled)
+		return fmt.Sprintf("what is left out begins within a long line, which Bash shows, as in tail -c +%d '%s' | head "+
+			"-c 20000", n+1, r.Spilled)
 	}
 	from := "an offset"
 	if r.Cut {

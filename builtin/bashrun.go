@@ -46,7 +46,8 @@ func runBash(ctx context.Context, env *Env, in bashInput, run guard.Exec, note s
 	if err := b.track(ctx); err != nil {
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
-	command := shell.Command{Text: b.where.settling.Prelude() + in.Command, Dir: dir.Real(), Timeout: b.timeout, Output: env.Progress, Spill: spill(env.Results),
+	command := shell.Command{Text: b.where.settling.Prelude() + in.Command, Dir: dir.Real(), Timeout: b.timeout,
+		Output: env.Progress, Spill: spill(env.Results),
 		Gate: b.gate, Left: b.where.leave}
 	if in.Background {
 		if !follows(ctx) {

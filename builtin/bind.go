@@ -149,7 +149,8 @@ func (b *binder) applyAliases(given map[string]json.RawMessage) (problems []stri
 			continue
 		}
 		if now, both := given[a.Field]; both && !isNull(now) && !sameJSON(now, value) {
-			problems = append(problems, fmt.Sprintf("%s is not a parameter of %s but means %s, and the two differ: give %[3]s alone", quoted(name), b.tool, a.Field))
+			problems = append(problems, fmt.Sprintf("%s is not a parameter of %s but means %s, and the two differ: give "+
+				"%[3]s alone", quoted(name), b.tool, a.Field))
 			continue
 		}
 		given[a.Field] = value
@@ -233,7 +234,8 @@ func object(raw json.RawMessage) (given map[string]json.RawMessage, twice string
 		}
 	}
 	if !json.Valid(raw) { // from a command line
-		return nil, "", fmt.Errorf("the arguments must be one JSON object, such as {\"name\": \"value\"}, got invalid JSON: %s", raw)
+		return nil, "", fmt.Errorf("the arguments must be one JSON object, such as {\"name\": \"value\"}, got invalid "+
+			"JSON: %s", raw)
 	}
 	return nil, "", fmt.Errorf("the arguments must be one JSON object, got %s", show(raw))
 }

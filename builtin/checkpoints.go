@@ -203,7 +203,8 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string, la
 		Begun: time.Now(), Lasting: lasting, Open: b.history.OpenEntries()}
 	if b.history.Keeps() && env.Shell.KeepChanges {
 		for _, k := range b.settleKilled(env.Policy) {
-			m.notes = append(m.notes, fmt.Sprintf("The host was killed while it ran %q, begun %s: toolhost history shows what that changed, as %s",
+			m.notes = append(m.notes, fmt.Sprintf("The host was killed while it ran %q, begun %s: toolhost history shows what "+
+				"that changed, as %s",
 				k.Command[:min(len(k.Command), maxKilledCommand)], k.Begun.Local().Format(time.DateTime), k.ID))
 		}
 		m.beginRoots(ctx, roots)
@@ -226,7 +227,8 @@ func (m *commandMark) beginRoots(ctx context.Context, roots []string) {
 	for _, root := range roots {
 		if !tracked(root) {
 			b.checkpoints.told.Do(func() {
-				m.notes = append(m.notes, fmt.Sprintf("What commands change in %s cannot be taken back: it is, or holds, the home directory. This is said once", root))
+				m.notes = append(m.notes, fmt.Sprintf("What commands change in %s cannot be taken back: it is, or holds, the home "+
+					"directory. This is said once", root))
 			})
 			continue
 		}
@@ -378,7 +380,8 @@ func (m *commandMark) finish() (all commandChanges) {
 	all.notes, all.ignored = call.Notes, call.Ignored
 	own, err := m.entry.Settle(call, reports.changes())
 	if err != nil {
-		all.notes = append(all.notes, fmt.Sprintf("What the command changed could not be recorded, and cannot be taken back: %v.", err))
+		all.notes = append(all.notes, fmt.Sprintf("What the command changed could not be recorded, and cannot be taken "+
+			"back: %v.", err))
 	}
 	mine := make(map[string]bool, len(own))
 	for _, p := range own {

@@ -60,7 +60,8 @@ var editTool = declare(Tool[editInput]{
 			note = "at every place of the text"
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path.Path, Removed: in.OldString, Added: in.NewString, Note: note,
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path.Path, Removed: in.OldString, Added: in.NewString,
+				Note:    note,
 				Preview: func() string { return previewEdit(env, path.Path, in) }}}},
 			Run: func(ctx context.Context) (Result, error) { return path.say(edit(ctx, env, path.Path, in)) },
 		}, nil
@@ -151,7 +152,8 @@ func (t *target) showPlace(env *Env, in editInput, unread error) error {
 	}
 	part := readstate.Part{FirstLine: place.First, Lines: place.Last - place.First + 1, Start: place.Start}
 	env.ReadState.MarkExcerptRead(t.path.Real(), v, part, place.Raw)
-	return fmt.Errorf("%s has not been read in this session. Nothing was changed; this is the only place of old_string:\n%s"+
+	return fmt.Errorf("%s has not been read in this session. Nothing was changed; this is the only place of "+
+		"old_string:\n%s"+
 		"These lines now count as read: repeat the call if it is still right", t.path, place.Shown)
 }
 
@@ -184,7 +186,8 @@ func unseen(path guard.Path, t *text.Text, m *text.Match, standing readstate.Sta
 		from = span.Start
 		last := line + strings.Count(s[span.Start:span.End], "\n")
 		if !standing.Covers(line, last) {
-			return fmt.Errorf("%s was not changed: replace_all would also change line %d, which was not shown in this session. Read it first (offset=%d)", path, line, line)
+			return fmt.Errorf("%s was not changed: replace_all would also change line %d, which was not shown in this session. "+
+				"Read it first (offset=%d)", path, line, line)
 		}
 	}
 	return nil
@@ -297,7 +300,8 @@ func (t *target) inPlace() bool {
 func lockDir(ctx context.Context, locks *atomicfile.Locks, dir *os.Root, name string) (unlock func(), err error) {
 	unlock, err = locks.Lock(ctx, dir, lockWait)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return nil, fmt.Errorf("another program has locked %s for %v, such as with flock: end it (a background task with TaskStop), then repeat the call", name, lockWait)
+		return nil, fmt.Errorf("another program has locked %s for %v, such as with flock: end it (a background task with "+
+			"TaskStop), then repeat the call", name, lockWait)
 	}
 	return unlock, err
 }

@@ -206,7 +206,8 @@ func (t *target) notText(head []byte) error {
 	if kind != document.OtherFile {
 		return nil
 	}
-	return fmt.Errorf("%s is not text (%s): Read cannot show it, so it was not changed. To replace the whole file, remove it with Bash, then repeat this call", t.path, what)
+	return fmt.Errorf("%s is not text (%s): Read cannot show it, so it was not changed. To replace the whole file, "+
+		"remove it with Bash, then repeat this call", t.path, what)
 }
 
 // text returns the content as text, in the charset in which it was shown or written. It returns nil if it is not text.

@@ -62,8 +62,9 @@ func gateOf(env *Env) *execGate {
 }
 
 func newExecGate(e Execs) *execGate {
-	return &execGate{Execs: e, spent: make(chan struct{}), asks: make(chan struct{}, 1), memory: map[string]guard.Action{}, questions: map[string]*execQuestion{},
-		left: make(chan struct{}), parted: make(chan struct{}), pending: make(chan *laterAnswer)}
+	return &execGate{Execs: e, spent: make(chan struct{}), asks: make(chan struct{}, 1), memory: map[string]guard.Action{},
+		questions: map[string]*execQuestion{},
+		left:      make(chan struct{}), parted: make(chan struct{}), pending: make(chan *laterAnswer)}
 }
 
 // Judge decides whether a program starts.
@@ -76,7 +77,8 @@ func (g *execGate) Judge(ctx context.Context, e *execgate.Exec) execgate.Verdict
 	switch was, known := g.recall(key); {
 	case known:
 		event.Action = was
-	case finding.Action == guard.Ask && slices.ContainsFunc(g.Granted, func(grant guard.ExecGrant) bool { return grant.Covers(finding, e.Args) }):
+	case finding.Action == guard.Ask &&
+		slices.ContainsFunc(g.Granted, func(grant guard.ExecGrant) bool { return grant.Covers(finding, e.Args) }):
 		event.Action = guard.Allow
 		g.remember(key, event.Action)
 	default:

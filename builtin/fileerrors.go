@@ -126,7 +126,8 @@ func missing(ctx context.Context, env *Env, path guard.Path) error {
 	if i := slices.IndexFunc(names, func(name string) bool {
 		return !utf8.ValidString(name) && strings.ToValidUTF8(name, "") == shown
 	}); i >= 0 {
-		return fmt.Errorf("%s does not exist: the file has a name that is not UTF-8 (%q), which a call cannot contain. Rename it with Bash, such as with mv -- pattern* new-name", path, names[i])
+		return fmt.Errorf("%s does not exist: the file has a name that is not UTF-8 (%q), which a call cannot contain. "+
+			"Rename it with Bash, such as with mv -- pattern* new-name", path, names[i])
 	}
 	if len(names) == 0 {
 		return fmt.Errorf("%s does not exist. Use Glob to find the file", path)

@@ -74,7 +74,8 @@ func (in *globInput) fromHome() error {
 	case !strings.HasPrefix(in.Pattern, "~/"):
 		return nil
 	case in.Path != "":
-		return errors.New("pattern begins with ~/, and path is given too: name the directory as path, and the rest as pattern")
+		return errors.New("pattern begins with ~/, and path is given too: name the directory as path, and the rest as " +
+			"pattern")
 	}
 	dir, rest := doublestar.SplitPattern(in.Pattern)
 	in.Path, in.Pattern = dir, "./"+rest // without ./ it would be found at any depth
@@ -144,7 +145,8 @@ func ownOnly(policy *guard.Policy, path guard.Path) string {
 	if !path.Own() || !policy.Commands().Private().Is(path.Real()) {
 		return ""
 	}
-	return fmt.Sprintf("These are the files that commands and tools have put in %s; name a directory in it to search what other programs have there.", path)
+	return fmt.Sprintf("These are the files that commands and tools have put in %s; name a directory in it to search "+
+		"what other programs have there.", path)
 }
 
 // namesDirectory returns how to list a directory, if a pattern names one; otherwise "".

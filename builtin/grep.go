@@ -136,7 +136,8 @@ func grep(ctx context.Context, env *Env, path guard.Path, in grepInput) (Result,
 
 // grepEither searches for a pattern. If it is not a regular expression, or finds nothing as one, it also searches for
 // what it probably means.
-func grepEither(ctx context.Context, engine *search.Engine, query search.GrepQuery) (found *search.GrepResult, err error) {
+func grepEither(ctx context.Context, engine *search.Engine,
+	query search.GrepQuery) (found *search.GrepResult, err error) {
 	began := time.Now()
 	found, err = engine.Grep(ctx, query)
 	plain := asPlainText(query.Pattern)

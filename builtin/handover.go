@@ -45,8 +45,8 @@ func (e *Env) window(ctx context.Context) time.Duration {
 	return e.Shell.Window
 }
 
-// maxFollowed is how long a client that follows tasks waits for a command that was started in the background. A build may
-// end by then and give its result; a server does not end, and the model that started it must go on.
+// maxFollowed is how long a client that follows tasks waits for a command that was started in the background. A build
+// may end by then and give its result; a server does not end, and the model that started it must go on.
 const maxFollowed = 10 * time.Second
 
 // window returns how long the call waits, see [Env.window].
@@ -93,7 +93,8 @@ func (b *bashRun) await(ctx context.Context, window time.Duration) (Result, erro
 		return Result{
 			Text: "A program that the command starts must be approved by a person. The command waits as the task " +
 				id + ".",
-			Asks: &ExecAsked{Question: later.question, Task: id, Resume: func(ctx context.Context, a ExecAnswer) (Result, error) {
+			Asks: &ExecAsked{Question: later.question, Task: id, Resume: func(ctx context.Context, a ExecAnswer) (Result,
+				error) {
 				later.answer <- a
 				return b.await(ctx, b.window(ctx))
 			}},

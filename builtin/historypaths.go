@@ -16,8 +16,10 @@ import (
 
 // HistoryBounds says how much the history keeps, and which of some roots it does not cover.
 func HistoryBounds(roots []string) string {
-	text := fmt.Sprintf("at most %.1f MiB a caller and a quarter of what is free without it, %d days, %d MiB a file; of commands the first %d files of a workspace",
-		float64(journal.DefaultQuota)/(1<<20), journal.DefaultMaxAge/(24*time.Hour), journal.DefaultMaxFile>>20, checkpoint.DefaultMaxFiles)
+	text := fmt.Sprintf("at most %.1f MiB a caller and a quarter of what is free without it, %d days, %d MiB a file; of "+
+		"commands the first %d files of a workspace",
+		float64(journal.DefaultQuota)/(1<<20), journal.DefaultMaxAge/(24*time.Hour), journal.DefaultMaxFile>>20,
+		checkpoint.DefaultMaxFiles)
 	for _, root := range outermost(roots) {
 		if !tracked(root) {
 			text += fmt.Sprintf("; of commands in %s nothing, because it is, or holds, the home directory", root)

@@ -39,9 +39,12 @@ func needsTerminal(command guard.Exec) string {
 // waitsMessage returns the error for a command that was not run, with what to do instead.
 func waitsMessage(program string) error {
 	if program == "watch" {
-		return errors.New("the command was not run: watch repeats a command until a user at a terminal ends it, and there is no terminal. Run the command by itself, or in a loop that ends; with run_in_background watch goes on until TaskStop")
+		return errors.New("the command was not run: watch repeats a command until a user at a terminal ends it, and there " +
+			"is no terminal. Run the command by itself, or in a loop that ends; with run_in_background watch goes on until " +
+			"TaskStop")
 	}
-	return fmt.Errorf("the command was not run: %s waits for keys, and there is no terminal to press any. Read shows a file, and Edit and Write change it; what Vim alone can do it does with vim -es -c COMMAND -c wq FILE", program)
+	return fmt.Errorf("the command was not run: %s waits for keys, and there is no terminal to press any. Read shows a "+
+		"file, and Edit and Write change it; what Vim alone can do it does with vim -es -c COMMAND -c wq FILE", program)
 }
 
 func isEditor(program string) bool {
@@ -137,7 +140,8 @@ func terminalHint(r *shell.Result) string {
 	case r.TimedOut:
 		return ttyHint(r.Text)
 	case r.ExitCode != 0 && strings.Contains(r.Text, "problem with the editor 'false'"): // the message of git
-		return "There is no editor here: give messages with -m or -F, keep prepared ones with GIT_EDITOR=true, and change the steps of a rebase with a command, as in GIT_SEQUENCE_EDITOR=\"sed -i s/^pick/edit/\"."
+		return "There is no editor here: give messages with -m or -F, keep prepared ones with GIT_EDITOR=true, and change " +
+			"the steps of a rebase with a command, as in GIT_SEQUENCE_EDITOR=\"sed -i s/^pick/edit/\"."
 	}
 	return ""
 }
@@ -145,7 +149,8 @@ func terminalHint(r *shell.Result) string {
 // ttyHint returns the hint for a command that still runs, or was ended at its timeout.
 func ttyHint(said string) string {
 	if strings.Contains(said, "Vim: Warning: Input is not from a terminal") {
-		return "Vim waits for keys, and there is no terminal to press any: use Read, Edit and Write for files, or vim -es -c COMMAND -c wq FILE."
+		return "Vim waits for keys, and there is no terminal to press any: use Read, Edit and Write for files, or vim -es " +
+			"-c COMMAND -c wq FILE."
 	}
 	return ""
 }

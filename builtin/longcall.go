@@ -49,7 +49,8 @@ func (e *Env) Long(ctx context.Context, text string, work func(context.Context, 
 			if l.isFollowed() {
 				break
 			}
-			return Result{Text: fmt.Sprintf("%s still runs after %s; it goes on as the background task %s. Its result: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", text, e.Shell.Window, t.ID, t.ID)}, nil
+			return Result{Text: fmt.Sprintf("%s still runs after %s; it goes on as the background task %s. Its result: "+
+				"TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", text, e.Shell.Window, t.ID, t.ID)}, nil
 		}
 	case <-l.done:
 	case <-ctx.Done():

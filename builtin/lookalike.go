@@ -62,7 +62,8 @@ func findNew(policy *guard.Policy, name string) (named, error) {
 		whole, err := policy.Resolve(filepath.Join(like[0].String(), rest))
 		return named{whole, alikeNote(like[0])}, err
 	}
-	return named{}, fmt.Errorf("%s was not written: its name looks the same as each of these. Pass the escapes that are shown for the one you mean, or choose another name:\n%s",
+	return named{}, fmt.Errorf("%s was not written: its name looks the same as each of these. Pass the escapes that are "+
+		"shown for the one you mean, or choose another name:\n%s",
 		path, strings.Join(escapedNames(like), "\n"))
 }
 

@@ -54,20 +54,21 @@ var notebookEditTool = declare(Tool[notebookEditInput]{
 	},
 	Plan: func(_ context.Context, env *Env, in notebookEditInput) (Plan, error) {
 		if in.NewSource == nil && in.EditMode != string(document.DeleteCell) {
-			return Plan{}, errors.New("new_source is missing: the new text of the cell. To remove the cell, set edit_mode to delete")
+			return Plan{}, errors.New("new_source is missing: the new text of the cell. To remove the cell, set edit_mode to " +
+				"delete")
 		}
 		path, err := findNamed(env.Policy, in.NotebookPath)
 		if err != nil {
 			return Plan{}, err
 		}
-		effect := guard.Write{Path: path.Path, Note: strings.TrimSpace(cmp.Or(in.EditMode, string(document.ReplaceCell)) + " cell " + in.CellID)}
+		effect := guard.Write{Path: path.Path, Note: strings.TrimSpace(cmp.Or(in.EditMode, string(document.ReplaceCell)) +
+			" cell " + in.CellID)}
 		if in.NewSource != nil {
 			effect.Added = *in.NewSource
 		}
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{effect}},
-			Run: func(ctx context.Context) (Result,
-				error) {
+			Run: func(ctx context.Context) (Result, error) {
 				return path.say(editNotebook(ctx, env, path.Path, in))
 			},
 		}, nil

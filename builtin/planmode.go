@@ -23,7 +23,8 @@ var enterPlanModeTool = declare(Tool[struct{}]{
 	Permission: guard.ToRead, MaxResult: 1000,
 	Plan: func(_ context.Context, env *Env, _ struct{}) (Plan, error) {
 		if !env.CanAsk {
-			return Plan{}, errors.New("plan mode is left by a person's approval, and no person can be asked here: make the plan without it")
+			return Plan{}, errors.New("plan mode is left by a person's approval, and no person can be asked here: make the " +
+				"plan without it")
 		}
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{guard.SetMode{Planning: true}}},
@@ -31,7 +32,8 @@ var enterPlanModeTool = declare(Tool[struct{}]{
 				if err := env.SetPlanning(true); err != nil {
 					return Result{}, err
 				}
-				text := "This conversation is in plan mode: Edit and Write are refused, and what commands change is dropped when the plan ends. " +
+				text := "This conversation is in plan mode: Edit and Write are refused, and what commands change is dropped when " +
+					"the plan ends. " +
 					"Look around, try things, make the plan, and show it with ExitPlanMode. Only a person ends the mode."
 				var writing []string
 				for _, t := range env.Runtime.tasks.Running(env.Principal) {
@@ -63,13 +65,15 @@ var exitPlanModeTool = declare(Tool[exitPlanModeInput]{
 	Plan: func(_ context.Context, env *Env, in exitPlanModeInput) (Plan, error) {
 		switch n := utf8.RuneCountInString(in.Plan); {
 		case env.Plan == "" && env.Policy.Mode() == settings.ModePlan:
-			return Plan{}, errors.New("plan mode is the mode of the settings, which this tool does not change: a person does (permissions.defaultMode). Tell the user the plan")
+			return Plan{}, errors.New("plan mode is the mode of the settings, which this tool does not change: a person does " +
+				"(permissions.defaultMode). Tell the user the plan")
 		case env.Plan == "":
 			return Plan{}, errors.New("this conversation is not in plan mode: there is nothing to leave")
 		case strings.TrimSpace(in.Plan) == "":
 			return Plan{}, errors.New("plan: expected the plan as text, got an empty one: a person decides by its text")
 		case n > maxPlan:
-			return Plan{}, fmt.Errorf("plan: expected at most %d characters, got %d: shorten it, so that a person sees all of it", maxPlan, n)
+			return Plan{}, fmt.Errorf("plan: expected at most %d characters, got %d: shorten it, so that a person sees "+
+				"all of it", maxPlan, n)
 		}
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{guard.SetMode{Plan: in.Plan}}},
@@ -78,7 +82,8 @@ var exitPlanModeTool = declare(Tool[exitPlanModeInput]{
 					return Result{}, err
 				}
 				env.Runtime.endPlan(planScope{env.Principal, env.Scope})
-				return Result{Text: "The person agreed to the plan. Plan mode has ended; the mode is what it was before. Carry the plan out."}, nil
+				return Result{Text: "The person agreed to the plan. Plan mode has ended; the mode is what it was before. Carry " +
+					"the plan out."}, nil
 			},
 		}, nil
 	},

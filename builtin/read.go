@@ -259,7 +259,8 @@ func pageNotes(path guard.Path, page *text.Page, in readInput) string {
 		notes = append(notes, fmt.Sprintf("The line endings are %s; edits keep them.", page.EOL))
 	}
 	if line := cutLine(page); line > 0 {
-		notes = append(notes, fmt.Sprintf("Lines of more than %d characters are cut, such as line %d: Bash shows more of it, as in sed -n %dp FILE | cut -c%d-%d.",
+		notes = append(notes, fmt.Sprintf("Lines of more than %d characters are cut, such as line %d: Bash shows more of "+
+			"it, as in sed -n %dp FILE | cut -c%d-%d.",
 			maxLineShown, line, line, maxLineShown+1, 5*maxLineShown))
 	}
 	lines, total := count(page.Total, "line"), strconv.Itoa(page.Total)

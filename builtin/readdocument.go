@@ -41,7 +41,8 @@ func readDocument(ctx context.Context, env *Env, f opened, in readInput) (Result
 	case document.NotebookFile:
 		r, err = f.notebook(ctx, env, in)
 	default:
-		return Result{}, fmt.Errorf("%s is not text (%s, %s): it cannot be shown. Use Bash with a program that understands it",
+		return Result{}, fmt.Errorf("%s is not text (%s, %s): it cannot be shown. Use Bash with a program that "+
+			"understands it",
 			f.path, f.what, count(int(f.info.Size()), "byte"))
 	}
 	if err != nil {

@@ -110,17 +110,18 @@ func relinkFile(ctx context.Context, env *Env, f journal.Step, target string) er
 	}
 	defer unlock()
 	env.ReadState.Forget(f.Path)
-	return atomicfile.Place(dir, filepath.Base(f.Path), atomicfile.Options{JournalDir: env.Runtime.journal}, func(name string) error {
-		if !f.Alone {
-			return linkTo(env, target, dir, filepath.Join(filepath.Dir(f.Path), name))
-		}
-		content, err := journal.ContentAt(f.Path, node)
-		if err == nil {
-			err = writeNew(dir, name, func(w io.Writer) error { _, err := w.Write(content); return err }, newMode(node.Mode))
-			err = errors.Join(err, dir.Chmod(name, node.Mode))
-		}
-		return err
-	})
+	return atomicfile.Place(dir, filepath.Base(f.Path), atomicfile.Options{JournalDir: env.Runtime.journal},
+		func(name string) error {
+			if !f.Alone {
+				return linkTo(env, target, dir, filepath.Join(filepath.Dir(f.Path), name))
+			}
+			content, err := journal.ContentAt(f.Path, node)
+			if err == nil {
+				err = writeNew(dir, name, func(w io.Writer) error { _, err := w.Write(content); return err }, newMode(node.Mode))
+				err = errors.Join(err, dir.Chmod(name, node.Mode))
+			}
+			return err
+		})
 }
 
 // linkTo makes path, which is in dir, another name of a file.

@@ -92,7 +92,8 @@ func ledAway(path string, now guard.Path) error {
 	if now.Real() == path {
 		return nil
 	}
-	return fmt.Errorf("a directory of its path has become a link, so that it is %s now: take the link away, and undo again", now.Real())
+	return fmt.Errorf("a directory of its path has become a link, so that it is %s now: take the link away, and "+
+		"undo again", now.Real())
 }
 
 // emptied returns an error if a directory that is to go holds more than what goes before it.
@@ -102,7 +103,8 @@ func emptied(f journal.Step, gone map[string]bool) error {
 	}
 	entries, _ := os.ReadDir(f.Path) // an error shows when it is removed
 	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !gone[filepath.Join(f.Path, e.Name())] }) {
-		return errors.New("the directory holds .git, or other files that stay, so it stays too: look at what is in it, and remove it yourself")
+		return errors.New("the directory holds .git, or other files that stay, so it stays too: look at what is in it, and " +
+			"remove it yourself")
 	}
 	return nil
 }
@@ -123,7 +125,8 @@ func chmodDir(env *Env, f journal.Step, mode fs.FileMode) error {
 
 // setNode puts a directory, a link, a file or nothing in the place of what is at a name. If that fails, what was there
 // remains. journalDir is [atomicfile.Options].JournalDir.
-func setNode(journalDir string, dir *os.Root, name string, now, next journal.Node, content func(io.Writer) error) error {
+func setNode(journalDir string, dir *os.Root, name string, now, next journal.Node,
+	content func(io.Writer) error) error {
 	create := func(name string) error {
 		switch {
 		case next.Mode.IsDir():

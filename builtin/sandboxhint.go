@@ -30,10 +30,13 @@ var sandboxHints = []struct{ complaint, hint string }{
 }
 
 const (
-	noRoot = "Commands run in a sandbox: they cannot become root or change the system. Ask the user to run this in a terminal of their own, " +
+	noRoot = "Commands run in a sandbox: they cannot become root or change the system. Ask the user to run this in a " +
+		"terminal of their own, " +
 		"or install the program in the workspace or the home directory"
-	noServices = "Commands run in a sandbox, which has no system services. Ask the user to run this in a terminal of their own"
-	noDocker   = "Commands run in a sandbox, which does not reach the daemon. Ask the user to run this, to name its socket in sandbox.network.allowUnixSockets " +
+	noServices = "Commands run in a sandbox, which has no system services. Ask the user to run this in a terminal of " +
+		"their own"
+	noDocker = "Commands run in a sandbox, which does not reach the daemon. Ask the user to run this, to name its " +
+		"socket in sandbox.network.allowUnixSockets " +
 		"(what reaches it has the rights of root), or to name the program in sandbox.excludedCommands"
 )
 

@@ -53,5 +53,6 @@ func (e *Env) secretsNote(kinds []string) string {
 	if e.MaskSecrets {
 		return fmt.Sprintf("\n[This content holds what looks like %s: it is masked.]\n", what)
 	}
-	return fmt.Sprintf("\n[This content holds what looks like %s: do not repeat it, store it or send it elsewhere unless the user asks for that.]\n", what)
+	return fmt.Sprintf("\n[This content holds what looks like %s: do not repeat it, store it or send it elsewhere unless "+
+		"the user asks for that.]\n", what)
 }

@@ -61,7 +61,8 @@ type ServerProcess struct {
 func StartServer(ctx context.Context, b *Runtime, policy *guard.Policy, s ServerSpec) (*ServerProcess, error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {
-		return nil, errors.New("there is no directory for its files: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
+		return nil, errors.New("there is no directory for its files: the cache directory of the user ($XDG_CACHE_HOME, or " +
+			"$HOME/.cache) must be writable")
 	}
 	home, temp := filepath.Join(scratch, "home"), filepath.Join(scratch, "tmp")
 	if err := errors.Join(os.MkdirAll(home, 0o700), os.MkdirAll(temp, 0o700)); err != nil {
@@ -85,7 +86,8 @@ func StartServer(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 		return &ServerProcess{Done: p.Done(), Kill: kill, Enter: noCall}, nil
 	}
 	if held := policy.Commands().Containment(); !held.Writes {
-		return nil, fmt.Errorf("it must run in a sandbox, and none works here: %s. `\"sandbox\": false` in your own configuration runs it without", held.Why)
+		return nil, fmt.Errorf("it must run in a sandbox, and none works here: %s. `\"sandbox\": false` in your own "+
+			"configuration runs it without", held.Why)
 	}
 	return startInCell(ctx, b, policy, s)
 }

@@ -147,7 +147,8 @@ func (k Skills) Describe() string {
 	all = append(all, k.others(own)...)
 	var b strings.Builder
 	for i, s := range all {
-		line := fmt.Sprintf("\n- %s: %s", s.Name, firstRunes(strings.Join(strings.Fields(s.Description), " "), maxOwnWords/10))
+		line := fmt.Sprintf("\n- %s: %s", s.Name, firstRunes(strings.Join(strings.Fields(s.Description), " "),
+			maxOwnWords/10))
 		if b.Len()+len(line) > maxSkillList {
 			fmt.Fprintf(&b, "\n- and %d more", len(all)-i)
 			break

@@ -116,7 +116,8 @@ func (in taskOutputInput) reading(scope string) (task.Reading, error) {
 	case !blocks:
 		return r, errors.New("until waits for a line, but block is false: omit one of them")
 	case n == 0:
-		return r, errors.New("until: expected a regular expression, got an empty one: omit it to wait for the end of the task")
+		return r, errors.New("until: expected a regular expression, got an empty one: omit it to wait for the end of " +
+			"the task")
 	case n > maxUntil:
 		return r, fmt.Errorf("until: expected at most %d bytes, got %d: match a shorter part of the line", maxUntil, n)
 	}

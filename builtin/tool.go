@@ -157,7 +157,8 @@ func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
 }
 
 var declared = []*Def{agentTool, askUserTool, Bash, editTool, enterPlanModeTool, enterWorktreeTool, exitPlanModeTool,
-	exitWorktreeTool, globTool, grepTool, listResourcesTool, notebookEditTool, Read, readResourceTool, skillTool, taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
+	exitWorktreeTool, globTool, grepTool, listResourcesTool, notebookEditTool, Read, readResourceTool, skillTool,
+	taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
 
 // All returns every tool, ordered by name, including those that are served only on request.
 func All() []*Def {

@@ -202,7 +202,8 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) (r Undo
 		return r, err
 	}
 	if n := len(r.Running); n > 0 && !sel.Force && sel.IsRewind() {
-		r.Refused = fmt.Errorf("%s in this workspace, and may change files while it is rewound: stop what runs first (TaskStop, or kill the process), or force the rewind",
+		r.Refused = fmt.Errorf("%s in this workspace, and may change files while it is rewound: stop what runs first "+
+			"(TaskStop, or kill the process), or force the rewind",
 			plural(n, "a command still runs", "commands still run"))
 	}
 	if r.Refused != nil && !sel.DryRun {
@@ -361,7 +362,8 @@ func restore(ctx context.Context, env *Env, f journal.Step, lost string) error {
 	case stands == f.Restore || f.Expect.IsAbsent() && f.Restore.IsAbsent(): // perhaps with its directory
 		return nil
 	case lost != "" && !f.Forced && f.Gone == "":
-		return fmt.Errorf("its present content could not be kept (%s), so the change could not be undone: use force to lose it", lost)
+		return fmt.Errorf("its present content could not be kept (%s), so the change could not be undone: use force to "+
+			"lose it", lost)
 	case f.Gone == "" && f.Staged == "" &&
 		(f.Expect.IsFile() || f.Expect.IsAbsent()) && (f.Restore.IsFile() || f.Restore.IsAbsent()):
 		return restoreFile(ctx, env, f)

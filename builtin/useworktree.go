@@ -35,7 +35,8 @@ var worktreeName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-
 func hasWorktrees(b *Runtime) bool { return b.worktrees != (worktree.Room{}) }
 
 // errOthersWorktree refuses a worktree to a caller with a root of its own.
-var errOthersWorktree = errors.New("a worktree shows the whole repository with its history, and files of other callers may be in it: work in the root of this caller")
+var errOthersWorktree = errors.New("a worktree shows the whole repository with its history, and files of other " +
+	"callers may be in it: work in the root of this caller")
 
 // enterWorktreeTool moves the scope into a worktree.
 var enterWorktreeTool = declare(Tool[enterWorktreeInput]{
@@ -48,12 +49,16 @@ var enterWorktreeTool = declare(Tool[enterWorktreeInput]{
 		case env.Policy.HasOthers():
 			return Plan{}, errOthersWorktree
 		case env.Conversation == "":
-			return Plan{}, errors.New("a worktree is entered by one conversation, and several agents may share this one: all of them would be moved. " +
+			return Plan{}, errors.New("a worktree is entered by one conversation, and several agents may share this one: all " +
+				"of them would be moved. " +
 				`The client must name the conversation: "toolhost/session": "new" in _meta gives it a handle, and threadId names one`)
 		case env.Worktree != nil:
-			return Plan{}, fmt.Errorf("this conversation is in the worktree %s already: leave it with ExitWorktree first", env.Worktree.Tree())
-		case in.Name != "" && (len(in.Name) > maxWorktreeName || !worktreeName.MatchString(in.Name) || dotLock.MatchString(in.Name)):
-			return Plan{}, fmt.Errorf("name: expected up to %d letters, digits, dots, dashes or underscores, in parts separated by /, got %.100q", maxWorktreeName, in.Name)
+			return Plan{}, fmt.Errorf("this conversation is in the worktree %s already: leave it with ExitWorktree first",
+				env.Worktree.Tree())
+		case in.Name != "" && (len(in.Name) > maxWorktreeName || !worktreeName.MatchString(in.Name) ||
+			dotLock.MatchString(in.Name)):
+			return Plan{}, fmt.Errorf("name: expected up to %d letters, digits, dots, dashes or underscores, in parts "+
+				"separated by /, got %.100q", maxWorktreeName, in.Name)
 		}
 		branch := in.Name
 		if branch == "" {
@@ -76,7 +81,8 @@ func enterWorktree(ctx context.Context, env *Env, in enterWorktreeInput) (Result
 		return Result{}, err
 	}
 	if n := env.Runtime.entered.count(env.Principal); n >= maxEntered {
-		return Result{}, fmt.Errorf("too many conversations of this caller work in worktrees (limit: %d): leave one with ExitWorktree", n)
+		return Result{}, fmt.Errorf("too many conversations of this caller work in worktrees (limit: %d): leave one with "+
+			"ExitWorktree", n)
 	}
 	w, again, err := env.conversationTree(ctx, dir.Real(), in)
 	if err != nil {
@@ -87,7 +93,8 @@ func enterWorktree(ctx context.Context, env *Env, in enterWorktreeInput) (Result
 	if again {
 		what = "taken up again"
 	}
-	text := fmt.Sprintf("This conversation now works in the worktree %s (branch %s, %s), as if that were %s, which can only be read until ExitWorktree. "+
+	text := fmt.Sprintf("This conversation now works in the worktree %s (branch %s, %s), as if that were %s, which can "+
+		"only be read until ExitWorktree. "+
 		"Use paths in the worktree, or relative ones. Nothing is merged: ExitWorktree commits what is left and names the branch.", w.Dir(), w.BranchName(), what, w.Source)
 	if !env.Policy.Commands().Containment().Writes {
 		text += " No sandbox holds commands here: they must keep away from the checkout by themselves."
@@ -130,8 +137,7 @@ var exitWorktreeTool = declare(Tool[exitWorktreeInput]{
 		}
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{effect}},
-			Run: func(ctx context.Context) (Result,
-				error) {
+			Run: func(ctx context.Context) (Result, error) {
 				return exitWorktree(ctx, env, w, effect.Discard != "")
 			},
 		}, nil
@@ -147,7 +153,8 @@ func exitWorktree(ctx context.Context, env *Env, w *Worktree, discard bool) (Res
 		time.Sleep(leaveWait / 50)
 	}
 	if errors.Is(err, worktree.ErrInUse) {
-		return Result{}, fmt.Errorf("commands or agents still run in the worktree: stop them with TaskStop, or wait for them with TaskOutput, and then leave: %w", err)
+		return Result{}, fmt.Errorf("commands or agents still run in the worktree: stop them with TaskStop, or wait for "+
+			"them with TaskOutput, and then leave: %w", err)
 	}
 	if err != nil {
 		return Result{}, err
@@ -158,7 +165,8 @@ func exitWorktree(ctx context.Context, env *Env, w *Worktree, discard bool) (Res
 	switch {
 	case discard:
 		err = w.Discard(ctx)
-		text += fmt.Sprintf(" The worktree and its branch were removed, as the person agreed. Until git collects garbage, git branch NAME %.12s brings the work back.", report.Commit)
+		text += fmt.Sprintf(" The worktree and its branch were removed, as the person agreed. Until git collects garbage, "+
+			"git branch NAME %.12s brings the work back.", report.Commit)
 	case report.Branch == "":
 		text += " Nothing was changed in the worktree, and it was removed."
 	default:

@@ -67,7 +67,8 @@ var webFetchTool = declare(Tool[webFetchInput]{
 		if err != nil {
 			return Plan{}, err
 		}
-		f := webFetch{env: env, in: in, request: web.Request{URL: u, Caller: env.Principal, Web: env.Policy.Web(), Own: env.dialTask, OwnPort: env.taskListens,
+		f := webFetch{env: env, in: in, request: web.Request{URL: u, Caller: env.Principal, Web: env.Policy.Web(),
+			Own: env.dialTask, OwnPort: env.taskListens,
 			Header: func(ctx context.Context, f guard.Fetch, header http.Header) (func(string) string, error) {
 				return sandboxpool.WebHeader(ctx, env.Policy.Commands(), f.Host, f.Port, header)
 			}}}
@@ -79,7 +80,8 @@ var webFetchTool = declare(Tool[webFetchInput]{
 			err = f.request.Web.Reachable(f.hop) // first by name, before a person is asked
 		}
 		if err != nil && web.IsLoopback(f.hop.Host) {
-			err = fmt.Errorf("%w. A server that a background task of yours runs is http://localhost:PORT while it listens there", err)
+			err = fmt.Errorf("%w. A server that a background task of yours runs is http://localhost:PORT while it listens there",
+				err)
 		}
 		return p, err
 	},
@@ -180,7 +182,8 @@ func (f webFetch) show(ctx context.Context, resp *web.Response, out *webFetchOut
 	case d.Kind == document.PDFFile:
 		return f.pdf(ctx, resp, d, out)
 	}
-	return Result{Text: fmt.Sprintf("%sIts content is not text (%s, %s) and is not shown. Use Bash with curl, where the host is allowed.\n", head(resp, d, -1), d.Type, count(len(resp.Body), "byte"))}, nil
+	return Result{Text: fmt.Sprintf("%sIts content is not text (%s, %s) and is not shown. Use Bash with curl, where the "+
+		"host is allowed.\n", head(resp, d, -1), d.Type, count(len(resp.Body), "byte"))}, nil
 }
 
 // head returns the lines before the content: the address, title, date and type.

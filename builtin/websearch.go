@@ -47,7 +47,8 @@ var webSearchTool = declare(Tool[webSearchInput]{
 	ConcurrencySafe: always[webSearchInput],
 	Configured:      func(p *guard.Policy) bool { return len(p.Web().Search()) > 0 },
 	Refine: func(s *jsonschema.Schema) {
-		s.Properties["max_results"].Minimum, s.Properties["max_results"].Maximum = jsonschema.Ptr(0.0), jsonschema.Ptr(float64(web.MaxResults))
+		s.Properties["max_results"].Minimum, s.Properties["max_results"].Maximum = jsonschema.Ptr(0.0),
+			jsonschema.Ptr(float64(web.MaxResults))
 		for _, name := range []string{"allowed_domains", "blocked_domains"} {
 			s.Properties[name].Type, s.Properties[name].Types = "array", nil
 		}
@@ -98,7 +99,8 @@ func webSearch(ctx context.Context, env *Env, in webSearchInput) (Result, error)
 	text := b.String()
 	kinds := env.maskSecrets(&text)
 	return Result{
-		Text: text + env.secretsNote(kinds), Structured: webSearchOutput{Provider: found.Provider, Results: found.Results, Cached: found.Cached},
+		Text: text + env.secretsNote(kinds), Structured: webSearchOutput{Provider: found.Provider, Results: found.Results,
+			Cached: found.Cached},
 		Summary: fmt.Sprintf("%s: %s", found.Provider, count(len(found.Results), "result")),
 	}, nil
 }
@@ -110,5 +112,6 @@ func deniedHost(policy *guard.Policy, u *url.URL) bool {
 		return true
 	}
 	v := policy.Judge(guard.Intent{Tool: "WebFetch", Effects: []guard.Effect{f}})
-	return slices.ContainsFunc(v.Parts, func(p guard.Part) bool { return p.Action == guard.Deny && strings.HasPrefix(p.What, "fetch ") })
+	return slices.ContainsFunc(v.Parts,
+		func(p guard.Part) bool { return p.Action == guard.Deny && strings.HasPrefix(p.What, "fetch ") })
 }

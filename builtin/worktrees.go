@@ -63,11 +63,13 @@ func (e *Env) agentTree(ctx context.Context, id string) (*Worktree, error) {
 	room, name := e.Runtime.worktrees, string(worktree.Agent)+"-"+id
 	switch {
 	case !hasWorktrees(e.Runtime):
-		return nil, errors.New("isolation: a worktree needs a state directory, and this host has none that it can use: omit isolation")
+		return nil, errors.New("isolation: a worktree needs a state directory, and this host has none that it can use: " +
+			"omit isolation")
 	case e.Policy.HasOthers():
 		return nil, fmt.Errorf("isolation: %w, and omit isolation", errOthersWorktree)
 	case e.Worktree != nil: // the repository is written by the commands in the worktree
-		return nil, fmt.Errorf("isolation: the caller already works in the worktree %s: omit isolation, and the agent works there too", e.Worktree.Tree())
+		return nil, fmt.Errorf("isolation: the caller already works in the worktree %s: omit isolation, and the agent works "+
+			"there too", e.Worktree.Tree())
 	}
 	if room.Find(func(m worktree.Meta) bool { return m.Name == name && m.Maker == e.Principal }) != "" {
 		return room.Resume(ctx, name, "")
@@ -133,7 +135,8 @@ func (b *Runtime) Worktree(ctx context.Context, d *WorkDir, conversation string)
 		d.tree, d.dir = nil, ""
 		b.entered.set(conversation, nil)
 		b.sandboxes.End(gone.Name)
-		return nil, errors.Join(fmt.Errorf("the worktree %s of this conversation was removed from outside: from the next call on it works in %s again", gone.Tree(), gone.Source), gone.Close())
+		return nil, errors.Join(fmt.Errorf("the worktree %s of this conversation was removed from outside: from the next "+
+			"call on it works in %s again", gone.Tree(), gone.Source), gone.Close())
 	}
 	return d.tree, nil
 }

@@ -41,7 +41,8 @@ var writeTool = declare(Tool[writeInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path.Path, Added: in.Content, Note: "as the whole content of the file",
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path.Path, Added: in.Content,
+				Note:    "as the whole content of the file",
 				Preview: func() string { return previewWrite(env, path.Path, in.Content) }}}},
 			Run: func(ctx context.Context) (Result, error) { return path.say(write(ctx, env, path.Path, in.Content)) },
 		}, nil
@@ -81,7 +82,9 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 		return Result{}, err
 	}
 	if standing.Elsewhere {
-		return Result{}, fmt.Errorf("%s has changed on disk since it was last read in this session, outside what was shown of it; nothing was written, because Write replaces the whole file. Read it again, then decide whether this call is still right", path)
+		return Result{}, fmt.Errorf("%s has changed on disk since it was last read in this session, outside what was shown "+
+			"of it; nothing was written, because Write replaces the whole file. Read it again, then decide whether this call "+
+			"is still right", path)
 	}
 	like := t.text(standing)
 	before := ""

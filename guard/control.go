@@ -75,7 +75,8 @@ func (k *policyData) isSettled(name, end string) bool {
 		if err != nil || !filepath.IsLocal(rel) || !isSettingsFile(pathname.Slashed(name)) {
 			return false
 		}
-		return slices.ContainsFunc(b.Names(), func(real string) bool { return pathname.Slashed(end) == real+"/"+pathname.Slashed(rel) })
+		return slices.ContainsFunc(b.Names(),
+			func(real string) bool { return pathname.Slashed(end) == real+"/"+pathname.Slashed(rel) })
 	})
 }
 
@@ -172,7 +173,8 @@ func (p *Policy) PlantedLink(name string) error {
 		return info, err
 	})
 	if found != "" {
-		return fmt.Errorf("%s: %s is a symbolic link in a directory that tools may write, so it could lead anywhere: name the file that is meant, or remove the link", name, found)
+		return fmt.Errorf("%s: %s is a symbolic link in a directory that tools may write, so it could lead anywhere: name "+
+			"the file that is meant, or remove the link", name, found)
 	}
 	if err != nil {
 		return fmt.Errorf("%s cannot be followed: %w", name, err)

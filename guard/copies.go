@@ -57,7 +57,8 @@ func (j *judge) original(t *target) (Part, bool) {
 		j.data.inside.Hold(t.real) {
 		return Part{}, false
 	}
-	part := t.part(Deny, RuleBoundary, "This conversation works in a worktree. Until it leaves that, other directories can only be read: "+t.path.given+".",
+	part := t.part(Deny, RuleBoundary, "This conversation works in a worktree. Until it leaves that, other directories "+
+		"can only be read: "+t.path.given+".",
 		"Work in "+strings.Join(j.policy.Roots(), ", ")+" instead, or leave the worktree first.")
 	part.Final = true
 	return part, true

@@ -115,7 +115,8 @@ func (e Fetch) Judge(j Judgment) {
 	data := j.judge.data
 	if r := e.listed(data.sandbox.Network.DeniedDomains); r != nil {
 		j.Add(Part{What: s.What, Action: Deny, Rule: "sandbox.network.deniedDomains", Source: r.Where(), Final: true,
-			Reason: "The host " + e.Host + " is denied by sandbox.network.deniedDomains.", Remedy: "Do not look for a way around it. " + stopAndAsk})
+			Reason: "The host " + e.Host + " is denied by sandbox.network.deniedDomains.",
+			Remedy: "Do not look for a way around it. " + stopAndAsk})
 	}
 	allowed := e.listed(data.sandbox.Network.AllowedDomains)
 	if e.Own {
@@ -133,7 +134,8 @@ func (e Fetch) Judge(j Judgment) {
 	}
 	if !e.Own && !slices.Contains(usualPorts, e.Port) && data.mode != settings.ModeBypass &&
 		!data.web.opened(e.Host, e.Port) {
-		j.Add(Part{What: s.What, Action: Ask, Rule: rulePort, Source: builtIn, Final: true, Reason: "Port " + e.Port + " is not a usual port of web pages.",
+		j.Add(Part{What: s.What, Action: Ask, Rule: rulePort, Source: builtIn, Final: true, Reason: "Port " + e.Port +
+			" is not a usual port of web pages.",
 			Remedy: "A person can agree, or add " + strconv.Quote(e.Host+":"+e.Port) +
 				" to web.allowPrivate of the user settings."})
 	}

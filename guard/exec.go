@@ -86,7 +86,8 @@ func (c Commands) JudgeExec(e *execgate.Exec) ExecFinding {
 }
 
 // undecidedSubcommand says why a rule on another subcommand applies.
-const undecidedSubcommand = "its settings or its correction of mistakes may make this the subcommand of the rule: write out the subcommand's own name"
+const undecidedSubcommand = "its settings or its correction of mistakes may make this the subcommand of the rule: " +
+	"write out the subcommand's own name"
 
 // unasked returns the action that replaces a in a mode that asks no person.
 func unasked(mode string, a Action) Action {

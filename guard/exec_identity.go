@@ -197,7 +197,8 @@ func (id *identity) operand(name string, args []string, absent bool) {
 
 // add adds a command, once, if a rule may apply to its program.
 func (id *identity) add(words []string) {
-	if words[0] == "" || words[0] == "." || !slices.ContainsFunc(id.rules, func(c *rules.Commands) bool { return speaks(c, words) }) {
+	if words[0] == "" || words[0] == "." || !slices.ContainsFunc(id.rules,
+		func(c *rules.Commands) bool { return speaks(c, words) }) {
 		return
 	}
 	if !slices.ContainsFunc(id.spoken, func(s []string) bool { return slices.Equal(s, words) }) {

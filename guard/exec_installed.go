@@ -103,7 +103,8 @@ func (in *installation) programs(name string) []program {
 			continue
 		}
 		id, _ := realpath.Identify(info)
-		if real, err := filepath.EvalSymlinks(full); err == nil && !slices.ContainsFunc(files, func(p program) bool { return p.id == id }) {
+		if real, err := filepath.EvalSymlinks(full); err == nil && !slices.ContainsFunc(files,
+			func(p program) bool { return p.id == id }) {
 			to, _ := os.Readlink(full) // "" if it is not a link
 			files = append(files, program{real, id, info.Size(), strings.HasPrefix(to, "/etc/alternatives/")})
 		}
@@ -174,7 +175,8 @@ func idOf(f execgate.File) realpath.ID { return realpath.ID{Device: f.Dev, Inode
 func copyTargets(f execgate.File, called []string, rules []*rules.Commands) (names []string) {
 	own := installed.namesOf(idOf(f))
 	for name := range execKnown().applets {
-		if len(own) == 0 && slices.ContainsFunc(installed.programs(name), func(p program) bool { return installed.same(f, p) }) {
+		if len(own) == 0 &&
+			slices.ContainsFunc(installed.programs(name), func(p program) bool { return installed.same(f, p) }) {
 			names = append(names, name)
 		}
 	}
@@ -184,7 +186,8 @@ func copyTargets(f execgate.File, called []string, rules []*rules.Commands) (nam
 			if slices.Contains(called, name) || slices.Contains(names, name) || len(own) > 0 && !slices.Contains(own, name) {
 				continue
 			}
-			if slices.ContainsFunc(installed.programs(name), func(p program) bool { return installed.same(f, p) && p.is(name, called, own) }) {
+			if slices.ContainsFunc(installed.programs(name),
+				func(p program) bool { return installed.same(f, p) && p.is(name, called, own) }) {
 				names = append(names, name)
 			}
 		}

@@ -50,8 +50,8 @@ func (k *policyData) eachHook(set *settings.Settings, do func(settings.Hook, Hos
 	}
 }
 
-// holdHostFiles protects the files of the workspace that hooks and the command lines of the host run. Hooks that run outside
-// of the sandbox are command lines of the host.
+// holdHostFiles protects the files of the workspace that hooks and the command lines of the host run. Hooks that run
+// outside of the sandbox are command lines of the host.
 func (k *policyData) holdHostFiles(set *settings.Settings, s pathname.Spelling) {
 	var held []pathname.Place
 	k.eachHook(set, func(h settings.Hook, line HostCommand) {
@@ -141,8 +141,8 @@ func isProgram(path Path) bool {
 	return strings.HasPrefix(string(head[:n]), "#!") || string(head[:n]) == "\x7fELF"
 }
 
-// hookOutputs returns the files outside of the workspace that the texts of hooks have output written to, such as a log in the
-// home directory: hooks can write them.
+// hookOutputs returns the files outside of the workspace that the texts of hooks have output written to, such as a log
+// in the home directory: hooks can write them.
 func (k *policyData) hookOutputs(set *settings.Settings) (files []string) {
 	k.eachHook(set, func(_ settings.Hook, line HostCommand) {
 		t := line.parse(k)
@@ -165,8 +165,8 @@ func (k *policyData) hookOutputs(set *settings.Settings) (files []string) {
 	return files
 }
 
-// isReserved reports whether a file outside of the workspace is one that commands must not write even where a setting opens
-// its directory.
+// isReserved reports whether a file outside of the workspace is one that commands must not write even where a setting
+// opens its directory.
 func (k *policyData) isReserved(path Path) bool {
 	real := pathname.Slashed(path.real)
 	return k.isState(real) || k.secrets.Hold(real) || isSettingsFile(real) || inProtected(filepath.Base(real)) ||
@@ -174,11 +174,12 @@ func (k *policyData) isReserved(path Path) bool {
 		strings.HasPrefix(real, "/dev/") || strings.HasPrefix(real, "/proc/") || strings.HasPrefix(real, "/sys/")
 }
 
-// HookOutputs returns the files outside of the workspace that hooks may write, if this is the policy of hooks. They need not exist.
+// HookOutputs returns the files outside of the workspace that hooks may write, if this is the policy of hooks. They
+// need not exist.
 func (c Commands) HookOutputs() []string { return slices.Clone(c.p.data.hookOutputFiles) }
 
-// HookFiles returns the files of the workspace that a hook runs and that are protected for it, and why one that runs outside of
-// the sandbox depends on others.
+// HookFiles returns the files of the workspace that a hook runs and that are protected for it, and why one that runs
+// outside of the sandbox depends on others.
 func (p *Policy) HookFiles(h settings.Hook) (held []string, depends error) {
 	line := p.data.hookCommand(h)
 	for _, place := range line.files(p.data) {
@@ -191,8 +192,8 @@ func (p *Policy) HookFiles(h settings.Hook) (held []string, depends error) {
 	return slices.Compact(held), depends
 }
 
-// MayRunHook returns an error if a hook runs a file of the workspace outside of the sandbox that is new, or has changed since a
-// person agreed to run it.
+// MayRunHook returns an error if a hook runs a file of the workspace outside of the sandbox that is new, or has changed
+// since a person agreed to run it.
 func (c Commands) MayRunHook(h settings.Hook) error {
 	line := c.p.data.hookCommand(h)
 	if h.Uncontained {

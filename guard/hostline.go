@@ -29,7 +29,8 @@ func (t *hostLine) exposed(path Path) bool {
 // inWorkspace reports whether a path lies below a directory that commands can write. The directory itself does not
 // count.
 func (t *hostLine) inWorkspace(path Path) bool {
-	return t.exposed(path) && !slices.ContainsFunc(t.data.bounds, func(b pathname.Place) bool { return b.Real == path.real })
+	return t.exposed(path) &&
+		!slices.ContainsFunc(t.data.bounds, func(b pathname.Place) bool { return b.Real == path.real })
 }
 
 // pieces returns the texts in a word that may be file names: it splits key=value, -Fvalue, lists and quoted text.

@@ -25,7 +25,8 @@ var (
 		"npx": 1, "bunx": 1, "pnpx": 1, "uvx": 1, "npm": 2, "pnpm": 2, "yarn": 2, "bun": 2, "deno": 2, "uv": 2, "pipx": 2,
 	}
 	// valued are the options of scriptRunners and launchers that take the next word as their value.
-	valued = strings.Fields("--with --with-editable --from --python -p --package --extra --group --filter -w -W -X --title")
+	valued = strings.Fields("--with --with-editable --from --python -p --package --extra --group --filter -w -W -X " +
+		"--title")
 )
 
 // dataFiles are the suffixes of files that no program runs. A server may write those that its command line names.

@@ -111,7 +111,8 @@ func checkProgramHosts(entries []settings.Entry) (warnings []string) {
 	for _, e := range entries {
 		program, pattern := settings.CutProgramHost(e.Text)
 		if err := proxy.Validate([]string{pattern}); err != nil {
-			warnings = append(warnings, fmt.Sprintf("%s: sandbox.network.programs: %s reaches no further host: %v", e.Where(), program, err))
+			warnings = append(warnings, fmt.Sprintf("%s: sandbox.network.programs: %s reaches no further host: %v", e.Where(),
+				program, err))
 		}
 	}
 	return warnings

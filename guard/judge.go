@@ -220,7 +220,8 @@ func (j *judge) editedBy(t *target) bool {
 func (j *judge) selfProtection(t *target) (Part, bool) {
 	k := j.data
 	if state := k.isState(t.given) || k.isState(t.real); t.access == writing && !state && j.isControl(t.path) {
-		return t.part(Deny, ruleSettingsFile, "Permission settings, and other files that the host obeys, can never be written by a tool: "+Quote(t.path.given)+".",
+		return t.part(Deny, ruleSettingsFile, "Permission settings, and other files that the host obeys, can never be "+
+			"written by a tool: "+Quote(t.path.given)+".",
 			"Tell the user what to change; a person edits this file."), true
 	} else if state {
 		if t.access == writing || !j.policy.hidden.own.Hold(t.real) {
@@ -273,7 +274,8 @@ func (j *judge) deniedHardlink(t *target) (Part, bool) {
 			t.path.given + "."), true
 	}
 	if !s.Outside && uint64(s.Inside[t.path.file]) < t.path.links {
-		return t.maybeDenied("The file has names outside of the workspace, and too much is denied there to find them: " + t.path.given + "."), true
+		return t.maybeDenied("The file has names outside of the workspace, and too much is denied there to find them: " +
+			t.path.given + "."), true
 	}
 	return Part{}, false
 }
@@ -339,7 +341,8 @@ func (j *judge) privateDirOfHost(t *target) (Part, bool) {
 	if _, ok := j.allowRule(t); ok {
 		return Part{}, false
 	}
-	return t.part(Deny, RuleBoundary, "The file belongs to other programs of this machine, and commands can only read it: "+Quote(t.path.given)+".",
+	return t.part(Deny, RuleBoundary, "The file belongs to other programs of this machine, and commands can only "+
+		"read it: "+Quote(t.path.given)+".",
 		"Choose a name that no other program has there: such a file is the caller's own."), true
 }
 
@@ -374,7 +377,8 @@ func (j *judge) outsideRoots(t *target) (Part, bool) {
 			"A person adds the directory that it leads to, by its own name, to permissions.additionalDirectories or an allow rule."), true
 	}
 	return t.part(Ask, RuleBoundary, "The path is outside the workspace: "+Quote(t.path.given)+".",
-		fmt.Sprintf("Stay within %s, or a person adds the directory to permissions.additionalDirectories or an allow rule such as %s(/%s).",
+		fmt.Sprintf("Stay within %s, or a person adds the directory to permissions.additionalDirectories or an allow rule "+
+			"such as %s(/%s).",
 			strings.Join(j.policy.Roots(), ", "), tool, t.given)), true
 }
 

@@ -182,7 +182,8 @@ func (f wordFiles) rerouting(s command.Simple) check {
 		if err != nil || f.j.data.isCritical(pathname.Slashed(name)) || !f.j.controlled().isStep(name) {
 			return Part{}, false // critical paths require approval elsewhere
 		}
-		return t.part(Deny, ruleSettingsFile, "The host comes to files that it obeys by this name, so no command can rename, remove or replace it: "+t.path.given+".",
+		return t.part(Deny, ruleSettingsFile, "The host comes to files that it obeys by this name, so no command can "+
+			"rename, remove or replace it: "+t.path.given+".",
 			"Tell the user what to change; a person does this."), true
 	}
 }
@@ -196,7 +197,8 @@ func replaces(s command.Simple, t *target) bool {
 	case "mv", "ln":
 		into := strings.TrimRight(filepath.Base(s.Args[len(s.Args)-1].Text), "/")
 		return !t.path.dir || into != filepath.Base(t.path.given) ||
-			slices.ContainsFunc(s.Args[1:], func(w command.Word) bool { return isOption(w.Text) && strings.ContainsAny(w.Text, "nTt") })
+			slices.ContainsFunc(s.Args[1:],
+				func(w command.Word) bool { return isOption(w.Text) && strings.ContainsAny(w.Text, "nTt") })
 	}
 	return false
 }
@@ -276,7 +278,8 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 // isStream reports whether a redirection target is not a file on disk.
 func isStream(name string) bool {
 	switch name {
-	case "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/random", "/dev/urandom":
+	case "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/random",
+		"/dev/urandom":
 		return true
 	}
 	return strings.HasPrefix(name, "/dev/fd/") && strings.Trim(name[len("/dev/fd/"):], "0123456789") == ""
@@ -350,9 +353,10 @@ func (f wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	}
 	return slices.ContainsFunc(dirs, func(dir Path) bool {
 		p, err := f.line.resolve(w, text, dir)
-		return err == nil && slices.ContainsFunc([]string{pathname.Slashed(p.given), pathname.Slashed(p.real)}, func(name string) bool {
-			return children && name == "/" || f.j.data.isCritical(name)
-		})
+		return err == nil && slices.ContainsFunc([]string{pathname.Slashed(p.given), pathname.Slashed(p.real)},
+			func(name string) bool {
+				return children && name == "/" || f.j.data.isCritical(name)
+			})
 	})
 }
 
@@ -377,12 +381,13 @@ func (l *commandJudge) reads(s command.Simple) bool {
 	files, written := s.Files()
 	dirs := l.line.runsIn(s.Led)
 	readable := func(p Path) bool { return l.j.decide(newTarget(p, reading, "read ")).Action == Allow }
-	return !l.temporary && s.ReadOnly() && len(written) == 0 && !l.line.lost && every(dirs, readable) && every(files, func(w command.Word) bool {
-		return (w.Static || w.Home) && every(dirs, func(dir Path) bool {
-			p, err := l.line.resolve(w, w.Text, dir)
-			return err == nil && (w.Static && isStream(w.Text) || readable(p))
+	return !l.temporary && s.ReadOnly() && len(written) == 0 && !l.line.lost && every(dirs, readable) &&
+		every(files, func(w command.Word) bool {
+			return (w.Static || w.Home) && every(dirs, func(dir Path) bool {
+				p, err := l.line.resolve(w, w.Text, dir)
+				return err == nil && (w.Static && isStream(w.Text) || readable(p))
+			})
 		})
-	})
 }
 
 // every reports whether f holds for all of a list.

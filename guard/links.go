@@ -65,7 +65,8 @@ func (k *policyData) outermost() []string {
 func (k *policyData) deniedOutside() []string {
 	var out []string
 	add := func(name string) {
-		if name != "" && !k.inside.Hold(name) && !slices.ContainsFunc(k.inside.Names, func(in string) bool { return pathname.Within(in, name) }) {
+		if name != "" && !k.inside.Hold(name) && !slices.ContainsFunc(k.inside.Names,
+			func(in string) bool { return pathname.Within(in, name) }) {
 			out = append(out, pathname.Native(name))
 		}
 	}

@@ -147,7 +147,8 @@ func (a manyNames) why() string {
 	if len(a) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s is a file system (%s) that gives one file several names, and the kernel hides a file by one of them", Quote(a[0].dir), a[0].kind)
+	return fmt.Sprintf("%s is a file system (%s) that gives one file several names, and the kernel hides a file by one "+
+		"of them", Quote(a[0].dir), a[0].kind)
 }
 
 // stored returns a path with the names that its directories list for each element. The error says that a directory
@@ -171,7 +172,8 @@ func (a manyNames) stored(path string) (string, error) {
 }
 
 // errNoStoredName says that the entry of a file is not found.
-var errNoStoredName = errors.New("its directory lists no such name, but leads to a file by it: use the name that the directory lists")
+var errNoStoredName = errors.New("its directory lists no such name, but leads to a file by it: use the name that the " +
+	"directory lists")
 
 // storedName returns the name that a directory lists for the file to which name leads; name itself if there is no
 // file.

@@ -253,7 +253,8 @@ func (k *policyData) warningsOf(set *settings.Settings, c *rules.Compiler) (all 
 	all = append(all, c.Warnings...)
 	all = append(all, checkProgramHosts(set.Sandbox.Network.Programs)...)
 	if set.Sandbox.OffByChoice && (k.deny.HasPaths() || k.files.any()) {
-		all = append(all, "sandbox.enabled is false: rules on files hold for the names that stand in a command, not for what its programs open")
+		all = append(all, "sandbox.enabled is false: rules on files hold for the names that stand in a command, not for "+
+			"what its programs open")
 	}
 	return all
 }
@@ -417,7 +418,8 @@ func (p *Policy) For(c Caller) *Policy {
 			own = append(own, pathname.Place{Given: filepath.Clean(dir), Real: real})
 		}
 	}
-	return &Policy{data: p.data, caller: c, hidden: &hiddenFiles{data: p.data, own: pathname.PlacesOf(pathname.Exact, own...)}, refused: p.refused}
+	return &Policy{data: p.data, caller: c, hidden: &hiddenFiles{data: p.data,
+		own: pathname.PlacesOf(pathname.Exact, own...)}, refused: p.refused}
 }
 
 // Commands returns the part of the policy on commands.

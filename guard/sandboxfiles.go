@@ -64,7 +64,8 @@ func newCommandFiles(c *rules.Compiler, set settings.Sandbox, s pathname.Spellin
 		denied:    c.Withheld(slices.Concat(f.DenyRead, denied, sources), s),
 		unread:    c.Withheld(slices.Concat(f.DenyRead, set.Credentials.Files, sources), s),
 		unwritten: c.Withheld(slices.Concat(f.DenyWrite, sources), s),
-		readable:  c.Opened(f.AllowRead), writable: slices.DeleteFunc(c.Opened(f.AllowWrite), func(dir string) bool { return neverWritable(c, dir) }),
+		readable:  c.Opened(f.AllowRead), writable: slices.DeleteFunc(c.Opened(f.AllowWrite),
+			func(dir string) bool { return neverWritable(c, dir) }),
 	}
 }
 
@@ -102,9 +103,11 @@ func (k *policyData) addGit(state string) {
 
 // neverWritable reports whether no sandbox can make a directory writable: it is the root, or every sandbox replaces it.
 func neverWritable(c *rules.Compiler, dir string) bool {
-	never := dir == filepath.Dir(dir) || slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(own string) bool { return pathname.Within(pathname.Slashed(dir), own) })
+	never := dir == filepath.Dir(dir) || slices.ContainsFunc([]string{"/dev", "/proc", "/sys"},
+		func(own string) bool { return pathname.Within(pathname.Slashed(dir), own) })
 	if never {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("sandbox.filesystem.allowWrite: %s cannot be opened to commands; name the directories that are meant", dir))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("sandbox.filesystem.allowWrite: %s cannot be opened to commands; name "+
+			"the directories that are meant", dir))
 	}
 	return never
 }
@@ -115,7 +118,8 @@ func (f commandFiles) any() bool { return !f.unread.Empty() || !f.unwritten.Empt
 // withholds reports whether a path is denied to commands as a whole. It does not check the directories above the path.
 func (f commandFiles) withholds(name string, dir bool) bool {
 	return f.unread.MatchLeaf(pathname.Slashed(name), dir) != nil && !withinAny(name, f.readable) &&
-		!slices.ContainsFunc(f.readable, func(open string) bool { return pathname.Within(pathname.Slashed(open), pathname.Slashed(name)) })
+		!slices.ContainsFunc(f.readable,
+			func(open string) bool { return pathname.Within(pathname.Slashed(open), pathname.Slashed(name)) })
 }
 
 // widen adds the directories outside the boundary that commands may write.
@@ -226,5 +230,6 @@ func outermostOf(dirs []string) []string {
 
 // withinAny reports whether a path is one of dirs or lies in one.
 func withinAny(name string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return pathname.Within(pathname.Slashed(name), pathname.Slashed(dir)) })
+	return slices.ContainsFunc(dirs,
+		func(dir string) bool { return pathname.Within(pathname.Slashed(name), pathname.Slashed(dir)) })
 }

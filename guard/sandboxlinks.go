@@ -43,7 +43,8 @@ func (c *SandboxPaths) linkTarget(name string) (real string, dir, ok bool) {
 
 // holdsWritable reports whether commands write in a directory, or in one below it.
 func (c *SandboxPaths) holdsWritable(dir string) bool {
-	return slices.ContainsFunc(c.Writable, func(w string) bool { return pathname.Within(pathname.Slashed(w), pathname.Slashed(dir)) })
+	return slices.ContainsFunc(c.Writable,
+		func(w string) bool { return pathname.Within(pathname.Slashed(w), pathname.Slashed(dir)) })
 }
 
 // ofSystem reports whether a file belongs to the programs of the system, without which no command works: it lies in

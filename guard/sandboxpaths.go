@@ -225,7 +225,8 @@ type gitRules struct {
 
 func (k *policyData) gitRules() gitRules {
 	named := func(m *rules.Matcher) bool {
-		return slices.ContainsFunc(m.Rules(), func(r *rules.Rule) bool { return strings.Contains(pathname.Folded.Of(r.Text), "git") })
+		return slices.ContainsFunc(m.Rules(),
+			func(r *rules.Rule) bool { return strings.Contains(pathname.Folded.Of(r.Text), "git") })
 	}
 	g := gitRules{all: slices.ContainsFunc(k.closed(), named) || named(k.files.unread) ||
 		named(k.files.unwritten), edit: named(k.deny.Edit)}

@@ -34,7 +34,8 @@ func newWebData(c *rules.Compiler, set *settings.Settings) webData {
 			err = proxy.Validate([]string{pattern})
 		}
 		if err != nil || port == "" {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: web.allowPrivate: %q opens nothing; write a host and a port, as wiki.corp:443", e.Where(), e.Text))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: web.allowPrivate: %q opens nothing; write a host and a port, as "+
+				"wiki.corp:443", e.Where(), e.Text))
 			continue
 		}
 		w.private = append(w.private, pattern)
@@ -85,7 +86,8 @@ func (w Web) ReachableFrom(servers []netip.Addr, f Fetch, addresses ...netip.Add
 	}
 	for _, a := range addresses {
 		if proxy.MatchesAny(denied, a.Unmap().String(), f.Port) {
-			return fmt.Errorf("refused by the rules of this host: the address %s of %s is denied. Only a person can change that", a, f.Host)
+			return fmt.Errorf("refused by the rules of this host: the address %s of %s is denied. Only a person can change that",
+				a, f.Host)
 		}
 	}
 	if w.data != nil && w.Opened(f) {
@@ -105,7 +107,8 @@ func (w Web) ReachableFrom(servers []netip.Addr, f Fetch, addresses ...netip.Add
 	if why == "" {
 		return nil
 	}
-	return fmt.Errorf("refused by the address guard of this host: %s. A person can open it: add %q to web.allowPrivate of the user settings", why, net.JoinHostPort(f.Host, f.Port))
+	return fmt.Errorf("refused by the address guard of this host: %s. A person can open it: add %q to web.allowPrivate "+
+		"of the user settings", why, net.JoinHostPort(f.Host, f.Port))
 }
 
 // An addressClass says who reaches an address. A program that reaches one class from its own address reaches those

@@ -242,13 +242,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 // callTool makes a call of a tool with the answer to an earlier question.
 func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolRequest,
 	answer *Answer) (*mcp.CallToolResult, error) {
-	tool, arguments := c.tool, req.Params.RawArguments
-	if c.arguments != nil {
-		arguments = c.arguments
-	}
-	if tool.inside != nil {
-		arguments = tool.inside.args
-	}
+	tool, arguments := c.tool, c.argumentsOf(req)
 	asks, put := s.canAsk(ctx), s.put
 	repeats := asks && server.IsModernRequest(ctx)
 	if parent := s.host.children.asker(c.peer.Who.Principal); parent != nil { // clients in cells cannot be asked
@@ -263,7 +257,8 @@ func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolReque
 		Tool: tool.called(c.Params.Name), tool: tool, Args: s.host.tools.withoutSession(tool, arguments),
 		Progress: shown.callback(),
 		CanAsk:   asks || s.host.approvals.asksOperator(c.peer.Who.Principal), Answer: answer,
-		Origin: originOf(ctx, c, req, program), ClientLimits: func(other int) builtin.ClientLimits { return program.passes(other, len(arguments)) },
+		Origin:       originOf(ctx, c, req, program),
+		ClientLimits: func(other int) builtin.ClientLimits { return program.passes(other, len(arguments)) },
 	}
 	if can := elicitation(ctx); asks && can != nil {
 		call.OpensPages = can.URL != nil
@@ -321,6 +316,17 @@ func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolReque
 	return result, nil
 }
 
+// argumentsOf returns the arguments of a call of a tool, also if it is called through another one.
+func (c *message) argumentsOf(req mcp.CallToolRequest) json.RawMessage {
+	switch {
+	case c.tool.inside != nil:
+		return c.tool.inside.args
+	case c.arguments != nil:
+		return c.arguments
+	}
+	return req.Params.RawArguments
+}
+
 // askInTask puts a question to the client that follows the task of a call. The call goes on with the answer in a new
 // turn.
 func (s adapter) askInTask(ctx context.Context, c *message, t *clientTask, call Request, q *Question) (*Answer, error) {
@@ -336,7 +342,8 @@ func (s adapter) askInTask(ctx context.Context, c *message, t *clientTask, call 
 	if err != nil {
 		return &Answer{State: q.State, By: ByClient, late: true}, nil
 	}
-	return s.answerTo(ctx, c, mcp.MultiRoundTripParams{RequestState: q.State, InputResponses: mcp.InputResponses{questionID: response}})
+	return s.answerTo(ctx, c, mcp.MultiRoundTripParams{RequestState: q.State,
+		InputResponses: mcp.InputResponses{questionID: response}})
 }
 
 // originOf returns the origin of a call over MCP. The trace in the message has priority over the header, which a

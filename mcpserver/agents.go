@@ -117,7 +117,8 @@ func (c *children) offer(ctx context.Context, env *builtin.Env, a *Admission, re
 	}
 	offered := &env.Agents
 	offered.Find = func() error { return h.cfg.AgentRunner(h, set.Runner.Text, env) }
-	offered.Dirs, offered.MaxTurns, offered.MaxTokens, offered.MaxTime = h.policies.agentDirs, set.MaxTurns, set.MaxTokens, set.MaxTime
+	offered.Dirs, offered.MaxTurns, offered.MaxTokens, offered.MaxTime = h.policies.agentDirs, set.MaxTurns, set.MaxTokens,
+		set.MaxTime
 	offered.Start = func(spec builtin.CellSpec) (*builtin.Cell, func(), error) {
 		one := &child{spec: spec, parent: a.principal, scope: a.scope, depth: depth}
 		if req.AskUser != nil {
@@ -196,7 +197,8 @@ func (p *policies) narrow(set *settings.Settings, principal string) *settings.Se
 	}
 	narrowed := *set
 	narrowed.Sandbox.AllowUnsandboxedCommands, narrowed.Sandbox.ExcludedCommands = false, nil
-	if mode := one.spec.Agent.Mode; mode != "" && slices.Index(strictness, mode) < slices.Index(strictness, set.DefaultMode) {
+	if mode := one.spec.Agent.Mode; mode != "" && slices.Index(strictness, mode) < slices.Index(strictness,
+		set.DefaultMode) {
 		narrowed.DefaultMode, narrowed.DefaultModeFrom = mode, settings.Entry{Text: mode, File: "the agent " +
 			one.spec.Agent.Type}
 	}
@@ -211,9 +213,11 @@ func (p *policies) narrow(set *settings.Settings, principal string) *settings.Se
 func (p *policies) withheld(one *child, depth int) (names []string) {
 	now, has := p.tools.now(), one.spec.Agent
 	for _, d := range now.all {
-		finder := d.Server == "" && (d.Name == toolSearchName || d.Name == toolCallName) // finding a tool does not permit calling it
+		// finding a tool does not permit calling it
+		finder := d.Server == "" && (d.Name == toolSearchName || d.Name == toolCallName)
 		switch {
-		case d.Name == agentTool && one.depth >= depth, strings.HasSuffix(d.Name, "Worktree"), slices.Contains(has.Denied, d.Name):
+		case d.Name == agentTool && one.depth >= depth, strings.HasSuffix(d.Name, "Worktree"),
+			slices.Contains(has.Denied, d.Name):
 			names = append(names, d.Name)
 		case len(has.Tools) > 0 && !lists(has.Tools, d) && !finder && d.Name != "TaskOutput" && d.Name != "TaskStop":
 			names = append(names, d.Name)

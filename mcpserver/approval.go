@@ -79,7 +79,8 @@ func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *
 		return refusal(v, err.Error()), nil
 	}
 	if said := req.Answer.Decision; said != "" && !slices.Contains(decisions(rules), said) {
-		return refusal(v, fmt.Sprintf("a person was asked and did not allow it: the answer %q was not offered, only %q were. Repeat the call without the answer to ask again", clipped(said), decisions(rules))), nil
+		return refusal(v, fmt.Sprintf("a person was asked and did not allow it: the answer %q was not offered, only %q "+
+			"were. Repeat the call without the answer to ask again", clipped(said), decisions(rules))), nil
 	}
 	remembered, err := guard.NarrowRules(rules, req.Answer.Rule)
 	if err != nil {

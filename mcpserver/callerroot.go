@@ -58,7 +58,8 @@ func (v rootVerifier) Verify(ctx context.Context, bearer string) (auth.Identity,
 	if who.Root != "" {
 		if root, err = v.policies.insideRoots(who.Root); err != nil {
 			return auth.Identity{}, &auth.Error{Kind: auth.Insufficient, Cause: err,
-				Reason: "the root of this token is not a directory in the roots of this host: the owner of this host can make a token with another"}
+				Reason: "the root of this token is not a directory in the roots of this host: the owner of this host can make a " +
+					"token with another"}
 		}
 	}
 	if v.policies.roots.set(who.Principal, root) {

@@ -55,10 +55,12 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 	}
 	gaps := cellGaps(h, policy, spec)
 	if len(gaps) > 0 && (!spec.Weaker || !policy.Commands().Containment().Writes) {
-		return nil, fmt.Errorf("the sandbox of this machine is incomplete: %s. `toolhost doctor` says how to get it; --weaker accepts a sandbox that contains only files and processes", strings.Join(gaps, "; "))
+		return nil, fmt.Errorf("the sandbox of this machine is incomplete: %s. `toolhost doctor` says how to get it; "+
+			"--weaker accepts a sandbox that contains only files and processes", strings.Join(gaps, "; "))
 	}
 	spec.Sockets = append(slices.Clip(spec.Sockets), socket.Addr().String())
-	spec.NoExecGate = spec.NoExecGate || sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) != nil
+	spec.NoExecGate = spec.NoExecGate ||
+		sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) != nil
 	env, err := cellEnv(h, life, who, policy, spec)
 	if err != nil {
 		return nil, err
@@ -70,7 +72,8 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 	}
 	cell.Gaps, cell.Closed = gaps, func() {
 		over()
-		_ = h.recorder.write(audit.Record{Time: began, Principal: who.Principal, Scope: env.Scope, Tool: env.Tool, Command: strings.Join(spec.Argv, " "), Verdict: guard.Allow.String(),
+		_ = h.recorder.write(audit.Record{Time: began, Principal: who.Principal, Scope: env.Scope, Tool: env.Tool,
+			Command: strings.Join(spec.Argv, " "), Verdict: guard.Allow.String(),
 			Millis: float64(time.Since(began).Microseconds()) / 1000}) // it logs its errors
 	}
 	return cell, nil
@@ -85,7 +88,8 @@ func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Pol
 	}
 	call := &execCall{host: h, ctx: life, admission: a, req: Request{Tool: "run: " + spec.Name}}
 	env := h.env(a, policy, call.req)
-	rules := h.children.caller(who.Principal) // use the caller's rules: an agent's rules withhold tools, and the program in the cell is not a tool
+	// use the caller's rules: an agent's rules withhold tools, and the program in the cell is not a tool
+	rules := h.children.caller(who.Principal)
 	env.Execs = &builtin.Execs{
 		Policy: func() *guard.Policy { return h.policies.in(spec.Worktree, h.policies.settings.Reload(), rules) },
 		Ask:    call.ask, Known: call.isAlwaysAllowed, Tell: call.audit, Hosts: policy.Commands().Network().Asks,

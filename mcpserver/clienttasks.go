@@ -211,7 +211,8 @@ func (s *clientTasks) makeRoom(principal string) bool {
 	if most > 0 || len(ended) == 0 {
 		return most > 0
 	}
-	oldest := slices.MinFunc(ended, func(a, b *clientTask) int { return cmp.Or(a.ended.Compare(b.ended), strings.Compare(a.id, b.id)) })
+	oldest := slices.MinFunc(ended,
+		func(a, b *clientTask) int { return cmp.Or(a.ended.Compare(b.ended), strings.Compare(a.id, b.id)) })
 	delete(s.tasks, oldest.id)
 	return true
 }

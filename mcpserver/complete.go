@@ -39,9 +39,10 @@ func (s completer) complete(ctx context.Context, of gateway.Completion, name str
 	if err != nil {
 		return nil, err
 	}
-	def := builtin.External(builtin.Def{Name: "ReadMcpResource", Hints: builtin.Hints{ReadOnly: true}}, true, func(_ context.Context, env *builtin.Env, _ json.RawMessage) (builtin.Plan, error) {
-		return s.host.children.consults(env.Principal).Complete(env, of)
-	})
+	def := builtin.External(builtin.Def{Name: "ReadMcpResource", Hints: builtin.Hints{ReadOnly: true}}, true,
+		func(_ context.Context, env *builtin.Env, _ json.RawMessage) (builtin.Plan, error) {
+			return s.host.children.consults(env.Principal).Complete(env, of)
+		})
 	_, passed, err := s.consult(transport.WithPeer(ctx, peer), def, args, nil, mcp.MultiRoundTripParams{})
 	found, _ := passed.(*mcp.Completion)
 	return found, err

@@ -153,7 +153,8 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("--tools: there is no tool %q", name)
 		}
 	}
-	c.Settings, c.MCPConfig, c.OwnFiles, c.Obeyed = slices.Clone(c.Settings), slices.Clone(c.MCPConfig), slices.Clone(c.OwnFiles), slices.Concat(c.Obeyed, c.MCPConfig)
+	c.Settings, c.MCPConfig, c.OwnFiles, c.Obeyed = slices.Clone(c.Settings), slices.Clone(c.MCPConfig),
+		slices.Clone(c.OwnFiles), slices.Concat(c.Obeyed, c.MCPConfig)
 	if err := checkToolSearch(c.ToolSearch); err != nil {
 		return c, err
 	}

@@ -29,7 +29,8 @@ const maxConsulted = 4 << 20
 func checkSize(what string, answer any) error {
 	raw, err := json.Marshal(answer)
 	if err == nil && len(raw) > maxConsulted {
-		err = fmt.Errorf("%s has %d bytes, over the limit of %d: request a part of it, or read a resource with the tool ReadMcpResource, which saves long results", what, len(raw), maxConsulted)
+		err = fmt.Errorf("%s has %d bytes, over the limit of %d: request a part of it, or read a resource with the tool "+
+			"ReadMcpResource, which saves long results", what, len(raw), maxConsulted)
 	}
 	return err
 }
@@ -167,22 +168,26 @@ func (s *Server) getPrompt(ctx context.Context, req mcp.GetPromptRequest) (*mcp.
 	case *mcp.GetPromptResult:
 		return got, checkSize("the prompt "+p.Name, got)
 	case string: // a hook has changed it
-		return mcp.NewGetPromptResult("", []mcp.PromptMessage{mcp.NewPromptMessage(mcp.RoleUser, mcp.NewTextContent(got))}), nil
+		return mcp.NewGetPromptResult("", []mcp.PromptMessage{mcp.NewPromptMessage(mcp.RoleUser, mcp.NewTextContent(got))}),
+			nil
 	}
 	return nil, errors.New(textIn(result))
 }
 
 func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 	peer := transport.PeerOf(ctx)
-	peer.Unattended = peer.Unattended || server.IsModernRequest(ctx)                         // the library cannot return a question for this request
-	s.host.children.consults(peer.Who.Principal).Wait(ctx, gateway.ServerOf(req.Params.URI)) // listed resources are read without a question
+	// the library cannot return a question for this request
+	peer.Unattended = peer.Unattended || server.IsModernRequest(ctx)
+	// listed resources are read without a question
+	s.host.children.consults(peer.Who.Principal).Wait(ctx, gateway.ServerOf(req.Params.URI))
 	args, err := json.Marshal(map[string]string{"uri": req.Params.URI})
 	if err != nil {
 		return nil, err
 	}
-	def := builtin.External(builtin.Def{Name: "ReadMcpResource", Hints: builtin.Hints{ReadOnly: true}}, true, func(_ context.Context, env *builtin.Env, _ json.RawMessage) (builtin.Plan, error) {
-		return s.host.children.consults(env.Principal).Read(env, "", req.Params.URI)
-	})
+	def := builtin.External(builtin.Def{Name: "ReadMcpResource", Hints: builtin.Hints{ReadOnly: true}}, true,
+		func(_ context.Context, env *builtin.Env, _ json.RawMessage) (builtin.Plan, error) {
+			return s.host.children.consults(env.Principal).Read(env, "", req.Params.URI)
+		})
 	result, passed, err := s.consult(transport.WithPeer(ctx, peer), def, args, req.Params.Meta,
 		req.Params.MultiRoundTripParams)
 	if err != nil {
@@ -248,8 +253,8 @@ func (m *message) checkPrompt(who auth.Identity) error {
 }
 
 // listResources returns the resources that a caller may read, one per line.
-func listResources(ctx context.Context, h *Host, principal, server string, visible func(*builtin.Def) bool) (string,
-	error) {
+func listResources(ctx context.Context, h *Host, principal, server string,
+	visible func(*builtin.Def) bool) (string, error) {
 	c := h.children.consults(principal)
 	c.Wait(ctx, server)
 	if server != "" {

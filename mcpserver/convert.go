@@ -254,7 +254,8 @@ const (
 // bind binds arguments that are not too long.
 func bind(tool *builtin.Def, args json.RawMessage) (*builtin.Call, error) {
 	if len(args) > maxArguments {
-		return nil, fmt.Errorf("the arguments have %d bytes, the limit is %d: split the call, such as into one Write and then Edits", len(args), maxArguments)
+		return nil, fmt.Errorf("the arguments have %d bytes, the limit is %d: split the call, such as into one Write and "+
+			"then Edits", len(args), maxArguments)
 	}
 	return tool.Bind(args)
 }
@@ -269,11 +270,13 @@ func bounded(r builtin.Result) builtin.Result {
 		}
 	}
 	if fit < len(r.Images) {
-		r.Text += fmt.Sprintf("\n\n[%d of %d images were omitted: the limit of a result is %d bytes. Request fewer pages at once.]", len(r.Images)-fit, len(r.Images), maxResult)
+		r.Text += fmt.Sprintf("\n\n[%d of %d images were omitted: the limit of a result is %d bytes. Request fewer pages at "+
+			"once.]", len(r.Images)-fit, len(r.Images), maxResult)
 		r.Images = r.Images[:fit]
 	}
 	if len(r.Text) > maxResult {
-		r = builtin.Result{IsError: true, Text: fmt.Sprintf("the result has %d bytes, the limit is %d: request less at once", len(r.Text), maxResult)}
+		r = builtin.Result{IsError: true, Text: fmt.Sprintf("the result has %d bytes, the limit is %d: request less at once",
+			len(r.Text), maxResult)}
 	}
 	return r
 }

@@ -93,7 +93,8 @@ func (s *Server) toQuestion(ctx context.Context, a *Admission, req Request, q *Q
 		_ = json.Unmarshal(q.Form, &shown) // the client reports missing fields
 	} else if s.opens(ctx, q) {
 		shown = page(q)
-		s.host.approvals.pages.open(q.State, func() *Answer { return s.host.approvals.askOperator(context.WithoutCancel(ctx), a, req, q) })
+		s.host.approvals.pages.open(q.State,
+			func() *Answer { return s.host.approvals.askOperator(context.WithoutCancel(ctx), a, req, q) })
 	}
 	return server.NewInputRequestBuilder(q.State).Elicit(questionID, shown).ToolResult()
 }
@@ -185,7 +186,8 @@ func (s *Server) elicit(ctx context.Context, params json.RawMessage) (json.RawMe
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
-	result, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)}, Params: p})
+	result, err := s.mcp.RequestElicitation(ctx,
+		mcp.ElicitationRequest{Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)}, Params: p})
 	if err != nil {
 		return nil, err
 	}

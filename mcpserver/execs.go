@@ -99,8 +99,10 @@ func (c *execCall) asksHeld(policy *guard.Policy) (ask func(context.Context, bui
 
 // audit records an event of the call.
 func (c *execCall) audit(e builtin.ExecEvent) {
-	rec := audit.Record{Time: time.Now(), Principal: c.admission.principal, Scope: c.admission.scope.Label, Tool: c.req.Tool, Event: audit.EventExec,
-		Command: e.Text, Chain: builtin.Chain(e.Chain), Verdict: e.Action.String(), Rule: e.Rule, Source: e.Source, Answered: e.By, Error: e.Reason}
+	rec := audit.Record{Time: time.Now(), Principal: c.admission.principal, Scope: c.admission.scope.Label,
+		Tool: c.req.Tool, Event: audit.EventExec,
+		Command: e.Text, Chain: builtin.Chain(e.Chain), Verdict: e.Action.String(), Rule: e.Rule, Source: e.Source,
+		Answered: e.By, Error: e.Reason}
 	_ = c.host.recorder.write(rec) // it logs its errors
 }
 
@@ -134,7 +136,8 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 	case c.host.approvals.asksOperator(c.admission.principal):
 		answer = c.host.approvals.askOperator(merged, c.admission, c.req, q)
 	case asked.Background:
-		return builtin.ExecAnswer{Reason: "a person must approve it. For a background command this is possible only at the console, which is not open"}
+		return builtin.ExecAnswer{Reason: "a person must approve it. For a background command this is possible only at the " +
+			"console, which is not open"}
 	default:
 		return builtin.ExecAnswer{Reason: "a person must approve it, and this client cannot ask one during a call"}
 	}
@@ -143,7 +146,8 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 
 // heldQuestion returns the question about protected files for clients and the console.
 func (c *execCall) heldQuestion(asked builtin.ExecQuestion) *Question {
-	const reason = "The command has changed files that other programs run or obey unasked. They are held: outside of commands the former files stand. " +
+	const reason = "The command has changed files that other programs run or obey unasked. They are held: outside of " +
+		"commands the former files stand. " +
 		"Allow keeps the changes; otherwise they stay held"
 	v := guard.Verdict{Action: guard.Ask, Rule: guard.RuleProtected, Final: true, Reason: reason + "."}
 	d := guard.Description{Dir: asked.Dir}
@@ -258,14 +262,16 @@ func hostRemedy(where string) string {
 // outcome translates an answer. An answer that allows a program also allows the scripts that the question showed.
 func (c *execCall) outcome(q *Question, asked builtin.ExecQuestion, a *Answer) builtin.ExecAnswer {
 	if a.Decision != "" && !slices.Contains(q.Decisions(), a.Decision) {
-		return builtin.ExecAnswer{By: a.By, Reason: fmt.Sprintf("the answer %q was not offered, only %q were", clipped(a.Decision), q.Decisions())}
+		return builtin.ExecAnswer{By: a.By, Reason: fmt.Sprintf("the answer %q was not offered, only %q were",
+			clipped(a.Decision), q.Decisions())}
 	}
 	same := func(shown, now guard.Script) bool {
 		return shown.File == guard.OneLine(now.File) && shown.Digest == now.Digest
 	}
 	refuses := a.Decision == "" || a.Decision == DenyIt
 	if !refuses && !slices.EqualFunc(q.Scripts, c.scripts(asked), same) {
-		return builtin.ExecAnswer{By: a.By, Reason: "a script that it runs has changed since the question. Run it again to ask about the new text"}
+		return builtin.ExecAnswer{By: a.By, Reason: "a script that it runs has changed since the question. Run it again to " +
+			"ask about the new text"}
 	}
 	switch a.Decision {
 	case AllowHost:
@@ -292,7 +298,8 @@ const resumePrefix = "exec."
 
 // errGone is the error for a state for which no command waits: it is from another process, was already used, or is too
 // late.
-var errGone = errors.New("the answer came too late or twice, or to another host: the program that asked no longer waits. Nothing was run by this call. " +
+var errGone = errors.New("the answer came too late or twice, or to another host: the program that asked no longer " +
+	"waits. Nothing was run by this call. " +
 	"TaskOutput shows the state of the command if it was answered here; to run it from its beginning, call again without the answer")
 
 // A suspended is a call that waits for the answer to a question about a program.

@@ -61,8 +61,8 @@ func (h servers) mayRun(c guard.HostCommand) error {
 
 // start starts the process of a server for a caller, under the current rules. Hosts that its entry does not name are
 // put to the operator.
-func (h servers) start(ctx context.Context, server, principal string, spec builtin.ServerSpec) (*builtin.ServerProcess,
-	error) {
+func (h servers) start(ctx context.Context, server, principal string,
+	spec builtin.ServerSpec) (*builtin.ServerProcess, error) {
 	life := context.WithoutCancel(ctx)
 	asker := sync.OnceValue(func() *execCall { // at the first question
 		a := h.Admit(auth.Identity{Principal: principal, Rights: auth.All}, nil, "", true)

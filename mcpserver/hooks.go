@@ -71,9 +71,13 @@ func (s *hookset) start(ctx context.Context, spec hook.Spec) (hook.Process, erro
 	}
 	policy := s.policies.at(s.policies.settings.Current(), builtin.HookPrincipal)
 	makeOutputs(policy.Commands().HookOutputs())
-	execs := builtin.Execs{Policy: func() *guard.Policy { return s.policies.at(s.policies.settings.Reload(), builtin.HookPrincipal) }}
+	execs := builtin.Execs{Policy: func() *guard.Policy {
+		return s.policies.at(s.policies.settings.Reload(),
+			builtin.HookPrincipal)
+	}}
 	if asker, ok := ctx.Value(askerKey{}).(*execCall); ok {
-		execs.Ask, execs.Known, execs.Tell, execs.Hosts = asker.ask, asker.isAlwaysAllowed, asker.audit, asker.env.Policy.Commands().Network().Asks
+		execs.Ask, execs.Known, execs.Tell, execs.Hosts = asker.ask, asker.isAlwaysAllowed, asker.audit,
+			asker.env.Policy.Commands().Network().Asks
 	}
 	return s.runtime.StartContained(policy, spec, execs)
 }

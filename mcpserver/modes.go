@@ -146,7 +146,8 @@ func keepMode(file string, mode planned, planning bool) error {
 // changed returns the modes with one of them set or ended.
 func changed(all []planned, mode planned, planning bool) []planned {
 	all = slices.DeleteFunc(all, func(p planned) bool {
-		same := p.Scope == mode.Scope && (p.Principal == mode.Principal || p.Principal == "" && !planning || mode.Principal == "")
+		same := p.Scope == mode.Scope && (p.Principal == mode.Principal || p.Principal == "" && !planning ||
+			mode.Principal == "")
 		return same || time.Since(p.Since) > modeAge
 	})
 	if planning {
@@ -165,10 +166,12 @@ func Modes(h *Host) *modes { return h.modes }
 // applies to every caller that has a scope of that name.
 func (m *modes) Set(name string, planning bool) error {
 	if !scopeLabel.MatchString(name) {
-		return fmt.Errorf("%q is not a scope: use a name that toolhost history or toolhost log shows, such as threadId:0f1e2d3c4b5a", clipped(name))
+		return fmt.Errorf("%q is not a scope: use a name that toolhost history or toolhost log shows, such as "+
+			"threadId:0f1e2d3c4b5a", clipped(name))
 	}
 	if m.file == "" {
-		return errors.New("cannot write the state directory, where modes are stored: correct its permissions, or set --state-dir")
+		return errors.New("cannot write the state directory, where modes are stored: correct its permissions, or set " +
+			"--state-dir")
 	}
 	return keepMode(m.file, planned{Scope: name, Since: time.Now().UTC()}, planning)
 }

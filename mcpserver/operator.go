@@ -92,13 +92,15 @@ func (p *approver) formAtConsole(a *Admission, req Request) func(context.Context
 // operatorMayAnswer implements [Operator.MayAnswer].
 func (p *approver) operatorMayAnswer() error {
 	if p.uncontained.Load() {
-		return errors.New("a command ran outside of the sandbox without a person's approval since this host started: it could have read the key to this page. Restart the host")
+		return errors.New("a command ran outside of the sandbox without a person's approval since this host started: it " +
+			"could have read the key to this page. Restart the host")
 	}
 	policy := p.policies.of(LocalPrincipal)
 	if held := policy.Commands().Containment(); held.Writes && held.Denies {
 		return nil
 	} else if runs, _ := policy.ToolEnabled(builtin.Bash.Name); runs && p.policies.tools.has(builtin.Bash.Name) {
-		return fmt.Errorf("commands are not contained on this machine, so one could open this page and approve itself: %s", held.Why)
+		return fmt.Errorf("commands are not contained on this machine, so one could open this page and approve itself: %s",
+			held.Why)
 	}
 	return nil
 }
@@ -172,7 +174,8 @@ func CheckRule(where settings.Config, list, text string) error {
 			}
 		}
 		if strings.ContainsAny(text, "/ \t") {
-			return fmt.Errorf("%q is not a host name: use a name such as proxy.golang.org or *.npmjs.org, without scheme and path", text)
+			return fmt.Errorf("%q is not a host name: use a name such as proxy.golang.org or *.npmjs.org, without scheme "+
+				"and path", text)
 		}
 		return nil
 	}

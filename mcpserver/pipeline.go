@@ -168,7 +168,8 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		rec.Verdict = guard.Deny.String()
 		return reply.with(refused(err))
 	}
-	if _, v := policy.ToolEnabled(tool.Name); v.Rule == guard.RuleSettings { // before planning, which could fail with another error
+	// before planning, which could fail with another error
+	if _, v := policy.ToolEnabled(tool.Name); v.Rule == guard.RuleSettings {
 		rec.Verdict, rec.Rule, rec.Source = v.Action.String(), v.Rule, v.Source
 		return reply.with(refused(v))
 	}
@@ -203,12 +204,14 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 		return reply.with(refused(err))
 	}
 	h.recorder.observers.Planned(ctx, info, *rec)
-	verdict := c.env.Suggest(plan.Intent, c.hooks.judged(ctx, plan.Intent, c.req.tool.judge(policy, plan.Intent), rec)) // judge
+	// judge
+	verdict := c.env.Suggest(plan.Intent, c.hooks.judged(ctx, plan.Intent, c.req.tool.judge(policy, plan.Intent), rec))
 	classifier := h.hooks.classify(ctx, &c, verdict)
 	verdict = c.classified(classifier, verdict, rec)
 	asked := verdict.Action == guard.Ask
 	verdict, question := h.approvals.decide(&c, plan, verdict, rec) // ask if necessary
-	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, c.req.answeredBy()
+	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source,
+		c.req.answeredBy()
 	if reply.Question = question; question != nil {
 		question.classifier = classifier
 		return reply.with(refused(verdict))
@@ -289,9 +292,11 @@ func authorize(rec *audit.Record, who auth.Identity, tool *builtin.Def, in guard
 	}
 	rec.Verdict, rec.Rule = guard.Deny.String(), "rights of the caller"
 	if has.Has(need) {
-		return fmt.Errorf("refused: the credential of this caller does not allow the server %s; the owner of this host can create a token that does (toolhost token add NAME --servers …)", server)
+		return fmt.Errorf("refused: the credential of this caller does not allow the server %s; the owner of this host can "+
+			"create a token that does (toolhost token add NAME --servers …)", server)
 	}
-	return fmt.Errorf("refused: %s needs the right %s, and the credential of this caller has %s. Other arguments do not change that; "+
+	return fmt.Errorf("refused: %s needs the right %s, and the credential of this caller has %s. Other arguments do not "+
+		"change that; "+
 		"the owner of this host can create a token with more rights (toolhost token add NAME --rights …), or the authorization server can grant the scope", tool.Name, need&^has, has)
 }
 

@@ -97,7 +97,8 @@ func (r *reporter) send(text string) {
 		return
 	}
 	r.sent++
-	r.notify(r.ctx, "notifications/progress", map[string]any{"progressToken": r.token, "progress": r.sent, "message": text})
+	r.notify(r.ctx, "notifications/progress", map[string]any{"progressToken": r.token, "progress": r.sent,
+		"message": text})
 	r.beat.Reset(heartbeat)
 }
 
@@ -121,7 +122,8 @@ const maxProgressToken = 1 << 10
 func isReturnable(token any) bool {
 	switch t := token.(type) {
 	case string:
-		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError) // an invalid character is decoded as RuneError
+		// an invalid character is decoded as RuneError
+		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError)
 	case float64:
 		return t == math.Trunc(t) && math.Abs(t) <= jsonrpc.LargestID
 	}

@@ -109,13 +109,15 @@ func (p *approver) newQuestion(principal, tool string, call *builtin.Call, d gua
 		q.Gist = guard.Shorten(o.by+": "+q.Gist, maxGist)
 	}
 	for _, i := range d.Items {
-		i.What, i.Rule, i.Source, i.Reason = Sanitize(i.What), guard.OneLine(i.Rule), guard.OneLine(i.Source), guard.OneLine(i.Reason)
+		i.What, i.Rule, i.Source, i.Reason = Sanitize(i.What), guard.OneLine(i.Rule), guard.OneLine(i.Source),
+			guard.OneLine(i.Reason)
 		i.Removed, i.Added, i.Diff = Sanitize(i.Removed), Sanitize(i.Added), Sanitize(i.Diff)
 		q.Items = append(q.Items, i)
 	}
 	slices.SortStableFunc(q.Items, func(a, b guard.Item) int { return asked(b) - asked(a) })
 	for _, s := range d.Scripts {
-		s.Command, s.File, s.Text, s.Note = guard.OneLine(s.Command), guard.OneLine(s.File), Sanitize(s.Text), guard.OneLine(s.Note)
+		s.Command, s.File, s.Text, s.Note = guard.OneLine(s.Command), guard.OneLine(s.File), Sanitize(s.Text),
+			guard.OneLine(s.Note)
 		q.Scripts = append(q.Scripts, s)
 	}
 	for _, text := range d.Unusual() {
@@ -242,7 +244,8 @@ func (q *Question) message(tool string) string {
 			fmt.Fprintf(&b, "  … %d more bytes are not shown.\n", s.Cut)
 		}
 	}
-	if len(q.Items) == 0 || q.Text == "" && !slices.ContainsFunc(q.Items, func(i guard.Item) bool { return i.Removed+i.Added != "" }) {
+	if len(q.Items) == 0 || q.Text == "" && !slices.ContainsFunc(q.Items,
+		func(i guard.Item) bool { return i.Removed+i.Added != "" }) {
 		b.WriteString("\nIts input:\n" + q.excerpt("", Sanitize(string(q.Input)), maxShown))
 	}
 	fmt.Fprintf(&b, "\n%s (rule: %s", guard.OneLine(q.Verdict.Reason), guard.OneLine(q.Verdict.Rule))

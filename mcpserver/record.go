@@ -84,7 +84,8 @@ func (r *recorder) end(ctx context.Context, info audit.Call, rec *audit.Record, 
 	if reply.Question != nil {
 		waiting.put(reply.Question, *rec)
 	} else if err := r.write(*rec); err != nil && r.required {
-		result.Text += "\n\n[This call could not be recorded; further calls are refused until the audit log can be written: " + err.Error() + "]"
+		result.Text += "\n\n[This call could not be recorded; further calls are refused until the audit log can be " +
+			"written: " + err.Error() + "]"
 	}
 	r.observers.Ended(ctx, info, *rec, *result)
 }
@@ -154,7 +155,8 @@ func (w *waitingRecords) resume(rec *audit.Record, state string, digest []byte) 
 	delete(w.records, state)
 	rec.Time, rec.Question, rec.Phases = was.rec.Time, was.rec.Question, append(was.rec.Phases, rec.Phases...)
 	if strings.HasPrefix(state, resumePrefix) { // the call is not planned again
-		rec.Command, rec.Reads, rec.Writes, rec.Effects, rec.Summary = was.rec.Command, was.rec.Reads, was.rec.Writes, was.rec.Effects, was.rec.Summary
+		rec.Command, rec.Reads, rec.Writes, rec.Effects, rec.Summary = was.rec.Command, was.rec.Reads, was.rec.Writes,
+			was.rec.Effects, was.rec.Summary
 	}
 }
 

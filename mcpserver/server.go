@@ -65,7 +65,8 @@ func NewServer(h *Host) (*Server, error) {
 		server.WithToolCapabilities(true), // when a person changes the rules, never as a side effect of a request
 		server.WithPromptCapabilities(true), server.WithResourceCapabilities(false, true),
 		server.WithCacheHints(listFresh.Milliseconds(), mcp.CacheScopePrivate),
-		server.WithMethodCacheHints(mcp.MethodResourcesRead, 0, mcp.CacheScopePrivate), // a server may change a resource at any time
+		// a server may change a resource at any time
+		server.WithMethodCacheHints(mcp.MethodResourcesRead, 0, mcp.CacheScopePrivate),
 		server.WithCompletions(), server.WithPromptCompletionProvider(completer{s}),
 		server.WithResourceCompletionProvider(completer{s}),
 		server.WithRecovery(),

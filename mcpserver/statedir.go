@@ -53,7 +53,8 @@ func checkState(path string) error {
 			return err
 		}
 		if !privatefile.Ours(info) {
-			return fmt.Errorf("%s belongs to another user, which could control this host: remove it, or set --state-dir to a directory of your own", path)
+			return fmt.Errorf("%s belongs to another user, which could control this host: remove it, or set --state-dir to a "+
+				"directory of your own", path)
 		}
 		if t := info.Mode().Type(); t&^(fs.ModeDir|fs.ModeSymlink) != 0 {
 			return fmt.Errorf("%s is neither a file nor a directory (%v): remove it", path, info.Mode())

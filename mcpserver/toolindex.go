@@ -87,7 +87,8 @@ func (x *toolIndex) add(e toolEntry, text string) {
 }
 
 // fillers are words of questions that say nothing about what a tool does, as [stem] returns them.
-var fillers = slices.Collect(words("a an and any are as at be by can did do does for from get has have how i in into is it its me my of on or our that the " +
+var fillers = slices.Collect(words("a an and any are as at be by can did do does for from get has have how i in into " +
+	"is it its me my of on or our that the " +
 	"their them this to us was we were what when where which who whose will with you your"))
 
 // stem returns a word in lower case without the endings of plurals and verb forms.
@@ -147,7 +148,8 @@ func (x *toolIndex) find(query string, required []string) []toolEntry {
 			terms = append(terms, word)
 		}
 	}
-	if telling := slices.DeleteFunc(slices.Clone(terms), func(w string) bool { return slices.Contains(fillers, w) }); len(telling) > 0 {
+	if telling := slices.DeleteFunc(slices.Clone(terms),
+		func(w string) bool { return slices.Contains(fillers, w) }); len(telling) > 0 {
 		terms = telling
 	}
 	scores := map[int]float64{}

@@ -168,7 +168,8 @@ func (t *toolset) include(names []string) error {
 			return fmt.Errorf("there is no tool %q%s", name, near)
 		}
 		if t.session && all[i].Name == enterPlanMode {
-			return fmt.Errorf("%s cannot be served with the session argument: a model could leave the plan mode by choosing another session", name)
+			return fmt.Errorf("%s cannot be served with the session argument: a model could leave the plan mode by choosing "+
+				"another session", name)
 		}
 		if !slices.Contains(t.own, all[i]) {
 			t.own = append(t.own, all[i])
@@ -343,7 +344,8 @@ func (t *toolset) idleRules(policy *guard.Policy, set *settings.Settings) []stri
 	known = append(known, now.PromptNames...)
 	for _, s := range now.Servers {
 		known, served = append(known, foreignHandler+s.Name+"__"), append(served, s.Name)
-		unsure[s.Name] = s.unsure() && !slices.ContainsFunc(now.Tools, func(d *builtin.Def) bool { return d.Server == s.Name })
+		unsure[s.Name] = s.unsure() &&
+			!slices.ContainsFunc(now.Tools, func(d *builtin.Def) bool { return d.Server == s.Name })
 	}
 	return append(policy.IdleRules(known, served, func(server string) bool { return unsure[server] }),
 		t.idleHooks(set)...)
@@ -355,7 +357,8 @@ func (t *toolset) idleHooks(set *settings.Settings) (warnings []string) {
 	for _, event := range slices.Sorted(maps.Keys(set.Hooks)) {
 		for _, group := range set.Hooks[event] {
 			if remedy := hook.Idle(group.Matcher, known); remedy != "" {
-				warnings = append(warnings, fmt.Sprintf("%s: hooks.%s: the matcher %q matches no tool, so that its hooks never run: %s",
+				warnings = append(warnings, fmt.Sprintf("%s: hooks.%s: the matcher %q matches no tool, so that its hooks never "+
+					"run: %s",
 					group.Source.Where(), event, group.Matcher, remedy))
 			}
 		}

@@ -131,7 +131,8 @@ func toolSearchTool(t *toolset) (*builtin.Def, error) {
 		Hints: builtin.Hints{ReadOnly: true, Closed: true}, Permission: guard.ToRead, MaxResult: maxFound,
 		SkipQueue: true,
 		Refine: func(s *jsonschema.Schema) {
-			s.Properties["max_results"].Minimum, s.Properties["max_results"].Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(mostFound))
+			s.Properties["max_results"].Minimum, s.Properties["max_results"].Maximum = jsonschema.Ptr(1.0),
+				jsonschema.Ptr(float64(mostFound))
 		},
 		ConcurrencySafe: func(toolSearchInput) bool { return true },
 		Plan: func(_ context.Context, env *builtin.Env, in toolSearchInput) (builtin.Plan, error) {
@@ -168,7 +169,8 @@ func openQuery(text string) (q toolQuery, err error) {
 			}
 		}
 		if len(q.selected) == 0 {
-			return q, errors.New("query: expected names after select:, got none; use select:mcp__SERVER__TOOL, with commas between names")
+			return q, errors.New("query: expected names after select:, got none; use select:mcp__SERVER__TOOL, with commas " +
+				"between names")
 		}
 		return q, nil
 	}
@@ -178,7 +180,8 @@ func openQuery(text string) (q toolQuery, err error) {
 			q.required = append(q.required, strings.ToLower(part))
 		}
 	}
-	if len(q.required) == 0 && !strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }) {
+	if len(q.required) == 0 &&
+		!strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }) {
 		return q, fmt.Errorf("query: expected words, got %q: say what the tool should do, such as \"create an issue\"",
 			clipped(text))
 	}

@@ -18,9 +18,10 @@ var errCorrupt = errors.New("not a read state file, or damaged")
 const header = "toolhost readstate 1 "
 
 type savedFile struct {
-	Path    string      `json:"path"`
-	Size    int64       `json:"size"`
-	ModSec  int64       `json:"sec"` // two numbers, because times in JSON end with the year 9999, and those of files do not
+	Path string `json:"path"`
+	Size int64  `json:"size"`
+	// two numbers, because times in JSON end with the year 9999, and those of files do not
+	ModSec  int64       `json:"sec"`
 	ModNsec int64       `json:"nsec"`
 	Dev     uint64      `json:"dev,omitempty"`
 	Inode   uint64      `json:"inode,omitempty"`

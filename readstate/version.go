@@ -8,11 +8,12 @@ import (
 
 // A version identifies the content of a file at one moment.
 type version struct {
-	Size       int64 // bytes
-	ModTime    time.Time
-	ChangeTime time.Time // when anything of the file changed, which cannot be set back; zero if the platform does not report it
-	Dev, Inode uint64    // zero if the platform does not report them
-	Hash       [32]byte  // SHA-256 of the whole content, when Hashed
+	Size    int64 // bytes
+	ModTime time.Time
+	// when anything of the file changed, which cannot be set back; zero if the platform does not report it
+	ChangeTime time.Time
+	Dev, Inode uint64   // zero if the platform does not report them
+	Hash       [32]byte // SHA-256 of the whole content, when Hashed
 	Hashed     bool
 	// Charset is the encoding of the text, as far as it was determined when the file was read or written; "" if the bytes
 	// decide.

@@ -172,7 +172,8 @@ func (s *Store) measureLater(h *rootDir, dir string, u *usage) {
 	s.work.Go(func() {
 		time.Sleep(measureAfter)
 		most := remains{s.cfg.Quota - s.cfg.Quota/freeRoom, maxResults - maxResults/freeRoom}
-		_ = h.makeRoom(dir, u, s.cfg, most) // a failure is retried after the next result, or before one for which there is no room
+		// a failure is retried after the next result, or before one for which there is no room
+		_ = h.makeRoom(dir, u, s.cfg, most)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.measuring = false

@@ -46,8 +46,9 @@ const (
 
 // Reasons why a whole result, or the rest of it, is not in a file.
 var (
-	errNoDir    = errors.New("no directory for results is set")
-	errQuota    = errors.New("the quota for kept results is used up by results less than a minute old or still being written")
+	errNoDir = errors.New("no directory for results is set")
+	errQuota = errors.New("the quota for kept results is used up by results less than a minute old or still being " +
+		"written")
 	errTooLarge = errors.New("the result is larger than one kept result may be")
 
 	errClosed = errors.New("the result store is closed")
@@ -55,7 +56,8 @@ var (
 
 // Config bounds a Store. Zero values stand for the defaults, except that without Dir nothing is kept.
 type Config struct {
-	Dir    string        // absolute path of the directory, made owner-only; empty: results are cut, and the whole is not kept
+	// absolute path of the directory, made owner-only; empty: results are cut, and the whole is not kept
+	Dir    string
 	Quota  int64         // bytes that the results of one principal may take
 	MaxAge time.Duration // age at which a result is removed
 	MaxOne int64         // bytes that one result may take; never more than Quota
@@ -267,7 +269,8 @@ func (h *rootDir) close() error {
 		return h.root.Close()
 	}
 	err := h.locked(func() error {
-		_ = h.alive.Release(func() error { return h.root.Remove(filepath.Join(openName, h.owner)) }) // else the next store does
+		// If this fails, the next store does it.
+		_ = h.alive.Release(func() error { return h.root.Remove(filepath.Join(openName, h.owner)) })
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,7 +8,8 @@ import (
 // usage is the space that a directory takes, as last measured and as written by this process since: unfinished
 // results share the quota while they grow.
 type usage struct {
-	writing sync.RWMutex // held for reading while counted bytes are being written, for writing while the directory is measured
+	// held for reading while counted bytes are being written, for writing while the directory is measured
+	writing sync.RWMutex
 	mu      sync.Mutex
 	remains
 	measured  time.Time // zero: never

@@ -1,5 +1,5 @@
-// Command vet checks the packages of this directory as go vet does, for systems named as SYSTEM/PROCESSOR. It reads what
-// they import from its source: go vet compiles all of it for each system, for its types alone.
+// Command vet checks the packages of this directory as go vet does, for systems named as SYSTEM/PROCESSOR. It reads
+// what they import from its source: go vet compiles all of it for each system, for its types alone.
 package main
 
 import (
@@ -56,7 +56,8 @@ func check(target string) (wrong bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	list = slices.DeleteFunc(list, func(p *packages.Package) bool { return strings.HasSuffix(p.ID, ".test") }) // what go test writes
+	// Go test writes a main package, whose ID ends with this.
+	list = slices.DeleteFunc(list, func(p *packages.Package) bool { return strings.HasSuffix(p.ID, ".test") })
 	packages.Visit(list, nil, func(p *packages.Package) {
 		if p.Module == nil || !p.Module.Main { // imports that only the bodies need
 			p.Errors, p.TypeErrors = nil, nil
@@ -66,7 +67,8 @@ func check(target string) (wrong bool, err error) {
 	if packages.PrintErrors(list) > 0 {
 		return true, nil
 	}
-	checks := slices.DeleteFunc(slices.Clone(vet.Suite), func(a *analysis.Analyzer) bool { return a.Name == "scannererr" }) // no check of Go 1.26
+	// no check of Go 1.26
+	checks := slices.DeleteFunc(slices.Clone(vet.Suite), func(a *analysis.Analyzer) bool { return a.Name == "scannererr" })
 	found, err := checker.Analyze(checks, list, nil)
 	if err != nil {
 		return false, err

@@ -32,7 +32,8 @@ func agentListCommand() *cobra.Command {
 	var flags hostFlags
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the worktrees in which agents left something; they are kept for 30 days, their branches longer", Args: cobra.NoArgs,
+		Use: "list", Short: "List the worktrees in which agents left something; they are kept for 30 days, their branches " +
+			"longer", Args: cobra.NoArgs,
 		Example: "  toolhost agent list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			state, err := flags.ownState()

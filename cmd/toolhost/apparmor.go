@@ -138,7 +138,8 @@ func (a apparmor) profile(installed string) (string, error) {
 		names = append(names, line[1])
 	}
 	if installed != "" && names == nil {
-		return "", fmt.Errorf("toolhost did not write %[1]s. If nothing else needs it, remove it and repeat: sudo rm %[1]s && %[2]s",
+		return "", fmt.Errorf("toolhost did not write %[1]s. If nothing else needs it, remove it and repeat: sudo rm %[1]s "+
+			"&& %[2]s",
 			apparmorFile, sandbox.InstallCommand())
 	}
 	if slices.ContainsFunc(names, func(n string) bool { return n == name || a.covers(n) }) {

@@ -33,14 +33,14 @@ func callCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call TOOL JSON|-|KEY=VALUE... [flags] [ROOT]...",
 		Short: "Run one call through the whole pipeline and print its text",
-		Long: `Run one call through the whole pipeline and print its text. The exit status is 1 when the tool reports an error,
-or the call is refused. At a terminal the progress of a long call is shown.
+		Long: `Run one call through the whole pipeline and print its text. The exit status is 1 when the tool reports an
+error, or the call is refused. At a terminal the progress of a long call is shown.
 
-Arguments are one JSON object, - to read it from stdin, or words such as file_path=README.md; KEY:=JSON gives a value that is not
-text, such as edits:='[...]'. An image of a result is saved to a file, which is named.
+Arguments are one JSON object, - to read it from stdin, or words such as file_path=README.md; KEY:=JSON gives a value
+that is not text, such as edits:='[...]'. An image of a result is saved to a file, which is named.
 
-Calls with the same --session share what was read, so that an Edit can follow a Read. A command starts when the workspace has been
-read, so that what it changes can be taken back; it waits at most 10 seconds for that.`,
+Calls with the same --session share what was read, so that an Edit can follow a Read. A command starts when the
+workspace has been read, so that what it changes can be taken back; it waits at most 10 seconds for that.`,
 		Args: atLeast(2, `toolhost call Read '{"file_path":"README.md"}'`), ValidArgsFunction: completeTools,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			input, roots, err := arguments(cmd, args[1:])
@@ -84,7 +84,8 @@ func refuseBackground(input []byte) error {
 		Background any `json:"run_in_background"`
 	}
 	if json.Unmarshal(input, &args) == nil && (args.Background == true || args.Background == "true") {
-		return usageError{errors.New("run_in_background: the task would end with this command, which is the host: leave it out, or call a host that serves (toolhost http)")}
+		return usageError{errors.New("run_in_background: the task would end with this command, which is the host: leave it " +
+			"out, or call a host that serves (toolhost http)")}
 	}
 	return nil
 }

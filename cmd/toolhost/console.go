@@ -28,7 +28,8 @@ type consoleFlags struct {
 }
 
 func (f *consoleFlags) add(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.on, "console", false, "show what happens on a page in the browser, and ask there what the client cannot ask: see toolhost console")
+	flags.BoolVar(&f.on, "console", false, "show what happens on a page in the browser, and ask there what the client "+
+		"cannot ask: see toolhost console")
 	flags.BoolVar(&f.always, "console-waits", false,
 		"let questions wait for the console also while no page is open; implies --console")
 	flags.StringVar(&f.listen, "console-listen", "",
@@ -114,7 +115,8 @@ stdio host, and one of another machine, is served for as long as this command ru
 	}
 	flags.addState(cmd.Flags())
 	far.add(cmd.Flags(), "open the console of the host that toolhost remote uses for this `TARGET`")
-	cmd.Flags().StringVar(&listen, "listen", "", "the loopback `ADDRESS` to serve the console of a stdio host on (default: one that is free)")
+	cmd.Flags().StringVar(&listen, "listen", "", "the loopback `ADDRESS` to serve the console of a stdio host on "+
+		"(default: one that is free)")
 	return cmd
 }
 
@@ -148,7 +150,8 @@ func choose(w io.Writer, all []console.Instance, args []string) (console.Instanc
 	}
 	switch {
 	case len(all) == 0:
-		return console.Instance{}, errors.New("no host with a console runs on this state directory: start one with toolhost http --console, or add --console to the arguments that your client starts toolhost stdio with")
+		return console.Instance{}, errors.New("no host with a console runs on this state directory: start one with " +
+			"toolhost http --console, or add --console to the arguments that your client starts toolhost stdio with")
 	case len(fit) == 1:
 		return fit[0], nil
 	}

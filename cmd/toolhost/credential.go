@@ -31,8 +31,9 @@ func credentialCommand() *cobra.Command {
 	var flags hostFlags
 	cmd := &cobra.Command{
 		Use: "credential", Short: "Let commands use tokens that they never have",
-		Long: `Let commands use tokens that they never have. A command gets a sentinel in the place of the token, and the host puts the token into its
-requests to the hosts of the service, over TLS. The entries are kept for the workspace in your own settings; toolhost rules lists them, too.`,
+		Long: `Let commands use tokens that they never have. A command gets a sentinel in the place of the token, and the
+host puts the token into its requests to the hosts of the service, over TLS. The entries are kept for the workspace in
+your own settings; toolhost rules lists them, too.`,
 	}
 	flags.addRoots(cmd.PersistentFlags(), "the `DIR` of the workspace; repeatable (default: the working directory)")
 	flags.addState(cmd.PersistentFlags())
@@ -99,8 +100,10 @@ func credentialAddCommand(flags *hostFlags) *cobra.Command {
 		Use: "add [SERVICE]", Short: "Let commands use a token",
 		Long: "Let commands use a token. The services are " + strings.Join(names, ", ") + `; for another one name --env or --file, and --inject-host.
 The hosts that get the token become allowed hosts. Then a harmless request shows whether the service knows the token.`,
-		Example: "  toolhost credential add github --command 'gh auth token'\n  toolhost credential add npm --file ~/.npmrc\n  toolhost credential add --env DEPLOY_KEY --inject-host deploy.example.com\n  toolhost credential add --ssh git@github.com",
-		Args:    cobra.MaximumNArgs(1),
+		Example: "  toolhost credential add github --command 'gh auth token'\n  toolhost credential add npm --file " +
+			"~/.npmrc\n  toolhost credential add --env DEPLOY_KEY --inject-host deploy.example.com\n  toolhost credential add " +
+			"--ssh git@github.com",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if login != "" {
 				return flags.permitLogin(cmd.OutOrStdout(), login)
@@ -145,16 +148,20 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 			if err != nil || !counts || list != maskedVars || untested {
 				return err
 			}
-			return tryMask(cmd, settings.Mask{Entry: settings.Entry{Text: env}, InjectHosts: hosts, File: file, Command: command})
+			return tryMask(cmd, settings.Mask{Entry: settings.Entry{Text: env}, InjectHosts: hosts, File: file,
+				Command: command})
 		},
 	}
-	cmd.Flags().StringVar(&env, "env", "", "the `NAME` of the variable that holds the token (default: that of the service)")
-	cmd.Flags().StringVar(&file, "file", "", "the `PATH` of a file such as ~/.npmrc, of which commands read a copy, or of one that holds nothing but the token")
+	cmd.Flags().StringVar(&env, "env", "", "the `NAME` of the variable that holds the token (default: that of the "+
+		"service)")
+	cmd.Flags().StringVar(&file, "file", "", "the `PATH` of a file such as ~/.npmrc, of which commands read a copy, or "+
+		"of one that holds nothing but the token")
 	cmd.Flags().StringVar(&command, "command", "",
 		"the `COMMAND` that writes the token, which the host runs when it is needed")
 	cmd.Flags().StringArrayVar(&hosts, "inject-host", nil,
 		"a `HOST` that gets the token; repeatable (default: those of the service)")
-	cmd.Flags().StringVar(&login, "ssh", "", "a `USER@HOST` as whom commands log in by SSH with the keys of your agent, and nowhere else")
+	cmd.Flags().StringVar(&login, "ssh", "", "a `USER@HOST` as whom commands log in by SSH with the keys of your agent, "+
+		"and nowhere else")
 	cmd.Flags().BoolVar(&untested, "no-test", false, "send no request")
 	return cmd
 }
@@ -210,7 +217,8 @@ func (f *hostFlags) tellAllowed(w io.Writer, hosts []string) error {
 	for _, e := range set.Sandbox.Network.AllowedDomains {
 		if slices.Contains(hosts, e.Text) && !needed[e.Text] {
 			needed[e.Text] = true // one line each
-			if _, err := fmt.Fprintf(w, "commands still reach %s, which you may have allowed yourself: toolhost rules --remove %[1]s ends that\n", sanitized(e.Text)); err != nil {
+			if _, err := fmt.Fprintf(w, "commands still reach %s, which you may have allowed yourself: toolhost rules --remove "+
+				"%[1]s ends that\n", sanitized(e.Text)); err != nil {
 				return err
 			}
 		}

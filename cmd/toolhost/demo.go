@@ -23,9 +23,10 @@ import (
 func demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "demo", Short: "Watch a played agent meet the rules, in a scratch repository", Args: cobra.NoArgs,
-		Long: `Watch a played agent meet the rules, in a scratch repository that is removed at the end. No client, account or setting is needed, and
-nothing of yours is read or changed: the home directory of the demo is a scratch directory too. The agent is a list of calls. The
-server is this program, started as a client starts it, and every answer that is shown is the server's.
+		Long: `Watch a played agent meet the rules, in a scratch repository that is removed at the end. No client, account
+or setting is needed, and nothing of yours is read or changed: the home directory of the demo is a scratch directory
+too. The agent is a list of calls. The server is this program, started as a client starts it, and every answer that is
+shown is the server's.
 
 One call is put to you. Without a terminal the demo answers no. The exit status is 1 when something was not held.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -161,7 +162,8 @@ func (d *demo) furnish(ctx context.Context) error {
 
 // git runs git in the scratch repository, without the settings of the user.
 func (d *demo) git(ctx context.Context, args ...string) (string, error) {
-	cmd := hostprogram.Command(ctx, "git", append([]string{"-c", "user.name=A Colleague", "-c", "user.email=colleague@demo.example"}, args...)...)
+	cmd := hostprogram.Command(ctx, "git", append([]string{"-c", "user.name=A Colleague", "-c",
+		"user.email=colleague@demo.example"}, args...)...)
 	cmd.Dir, cmd.Env = d.root, append(withoutGitPlaces(os.Environ()), append(d.env, "GIT_CONFIG_NOSYSTEM=1")...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

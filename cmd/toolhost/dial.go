@@ -144,7 +144,8 @@ func (f *hostFlags) serveRelays(ctx context.Context, socket string, front frontH
 	masked := host.Operator().Settings().Sandbox.Credentials.MaskedVars
 	for _, name := range secrets {
 		if !slices.ContainsFunc(masked, func(m settings.Mask) bool { return m.Entry.Text == name }) {
-			return fmt.Errorf("the settings there do not mask %s: a person adds it there (toolhost credential add), or sends settings that do (--settings)", name)
+			return fmt.Errorf("the settings there do not mask %s: a person adds it there (toolhost credential add), or sends "+
+				"settings that do (--settings)", name)
 		}
 	}
 	server, err := mcpserver.NewServer(host)
@@ -170,7 +171,8 @@ func (f *hostFlags) serveRelays(ctx context.Context, socket string, front frontH
 	}
 	ignoreSIGPIPE()
 	return f.sidecars(ctx, host, farKind, func() {}, func() error {
-		return server.ServeHTTP(ctx, far, mcpserver.HTTPConfig{Verifier: callers, Warm: warm, Relay: farRoutes(ctx, host, server, callers)})
+		return server.ServeHTTP(ctx, far, mcpserver.HTTPConfig{Verifier: callers, Warm: warm,
+			Relay: farRoutes(ctx, host, server, callers)})
 	})
 }
 
@@ -227,8 +229,10 @@ func farRoutes(ctx context.Context, host *mcpserver.Host, server *mcpserver.Serv
 		_ = server.ServeNamed(both, rand.Text(), r.Body, remote.Duplex(w))
 	})
 	mux.HandleFunc("POST "+remote.PortPath, servePort)
-	mux.HandleFunc("GET "+remote.TasksPath, func(w http.ResponseWriter, _ *http.Request) { _ = printJSON(w, runningTasks(host)) })
-	mux.HandleFunc("POST "+remote.RevokePath, func(_ http.ResponseWriter, r *http.Request) { callers.Revoke(r.URL.Query().Get("principal")) })
+	mux.HandleFunc("GET "+remote.TasksPath,
+		func(w http.ResponseWriter, _ *http.Request) { _ = printJSON(w, runningTasks(host)) })
+	mux.HandleFunc("POST "+remote.RevokePath,
+		func(_ http.ResponseWriter, r *http.Request) { callers.Revoke(r.URL.Query().Get("principal")) })
 	mux.HandleFunc("GET "+remote.AboutPath, func(w http.ResponseWriter, r *http.Request) {
 		_ = printJSON(w, farAbout{Version: versionString(), Roots: host.Operator().Roots(),
 			Findings: host.Operator().Examine(r.Context())})

@@ -22,7 +22,8 @@ func doctorCommand() *cobra.Command {
 	var asJSON, quick bool
 	var far farFlags
 	cmd := &cobra.Command{
-		Use: "doctor [flags] [ROOT]...", Short: "Say what this host works with, what it enforces, and what would make it better",
+		Use: "doctor [flags] [ROOT]...", Short: "Say what this host works with, what it enforces, and what would make it " +
+			"better",
 		Long: `Say what this host works with, what it enforces, and what would make it better: a line each for the roots, the
 rules, the sandbox, the shell, what is kept for searches, the state directory, the audit log, the tools, and the
 clients on this machine. Then this program is started as clients start it, over stdio and HTTP, in both eras of the
@@ -42,7 +43,8 @@ protocol, and has to list its tools and read a file. The exit status is 1 when a
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	far.add(cmd.Flags(), "examine the link to this `TARGET` of toolhost remote, and the host there, instead of this machine")
+	far.add(cmd.Flags(), "examine the link to this `TARGET` of toolhost remote, and the host there, instead of this "+
+		"machine")
 	cmd.Flags().BoolVar(&quick, "quick", false, "do not start this program to speak to it")
 	return cmd
 }

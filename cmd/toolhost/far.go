@@ -83,7 +83,8 @@ func (f *farFlags) examine(cmd *cobra.Command, roots []string) []doctor.Finding 
 		return []doctor.Finding{{Level: doctor.LevelFail, About: "link", Text: err.Error(),
 			Remedy: "see what it says, and repeat this command"}}
 	}
-	link := doctor.Finding{Level: doctor.LevelOK, About: "link", Text: fmt.Sprintf("%s: answered within %s, toolhost %s, serving %s",
+	link := doctor.Finding{Level: doctor.LevelOK, About: "link", Text: fmt.Sprintf("%s: answered within %s, toolhost %s, "+
+		"serving %s",
 		f.name, time.Since(began).Round(time.Millisecond), about.Version, strings.Join(about.Roots, ", "))}
 	if about.Version != versionString() {
 		link.Level, link.Text = doctor.LevelWarn, link.Text+"; this is toolhost "+versionString()

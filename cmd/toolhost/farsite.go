@@ -55,7 +55,8 @@ func farPlace(state string, roots, args []string, settings [][]byte) (p farSite,
 // connect returns a link to the host, which it starts if none runs.
 func (p farSite) connect(ctx context.Context) (link *net.UnixConn, err error) {
 	if err := listen.CheckSocketPath(p.socket); err != nil {
-		return nil, fmt.Errorf("the host listens on a socket in the state directory, as %s: %w; name a shorter directory with --far-dir DIR", p.socket, err)
+		return nil, fmt.Errorf("the host listens on a socket in the state directory, as %s: %w; name a shorter directory "+
+			"with --far-dir DIR", p.socket, err)
 	}
 	if link, err = p.open(); err == nil {
 		return link, nil

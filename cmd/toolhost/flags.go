@@ -59,7 +59,8 @@ func (f *trustFlag) Set(value string) error {
 	}
 	digest := strings.ToLower(value)
 	if len(digest) < minTrustDigest || strings.Trim(digest, "0123456789abcdef") != "" {
-		return fmt.Errorf("expected true, false or at least %d hexadecimal digits of the digest that toolhost trust shows", minTrustDigest)
+		return fmt.Errorf("expected true, false or at least %d hexadecimal digits of the digest that toolhost trust shows",
+			minTrustDigest)
 	}
 	*f = trustFlag{digest: digest}
 	return nil
@@ -86,7 +87,8 @@ func (f *hostFlags) addRules(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.settings, "settings", nil, "a settings `FILE` with rules; repeatable")
 	flags.StringArrayVar(&f.allow, "allow", nil, "a `RULE` to allow, such as \"Bash(go test:*)\"; repeatable")
 	flags.StringArrayVar(&f.deny, "deny", nil, "a `RULE` to deny, such as \"Read(.env)\"; repeatable")
-	flags.Var(&f.trust, "trust-workspace", "let the settings files in the roots allow things, not only forbid them; with =`DIGEST`, only those that toolhost trust shows with it")
+	flags.Var(&f.trust, "trust-workspace", "let the settings files in the roots allow things, not only forbid them; with "+
+		"=`DIGEST`, only those that toolhost trust shows with it")
 	flags.Lookup("trust-workspace").NoOptDefVal = "true"
 }
 
@@ -95,7 +97,8 @@ func (f *hostFlags) addTools(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.tools, "tools", nil, "serve only these tools, a `LIST` separated by commas")
 	completeFlag(cmd, "tools", allTools)
-	flags.StringSliceVar(&f.more, "with", nil, "serve these tools in addition, a `LIST` separated by commas: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, Skill, EnterWorktree, ExitWorktree")
+	flags.StringSliceVar(&f.more, "with", nil, "serve these tools in addition, a `LIST` separated by commas: "+
+		"AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, Skill, EnterWorktree, ExitWorktree")
 	completeFlag(cmd, "with", allTools)
 }
 
@@ -106,7 +109,8 @@ func (f *hostFlags) addRoots(flags *pflag.FlagSet, usage string) {
 
 // addState adds the flag of what outlives the process.
 func (f *hostFlags) addState(flags *pflag.FlagSet) {
-	flags.StringVar(&f.stateDir, "state-dir", "", "the `DIR` for results, read state, history and journals (default: $XDG_STATE_HOME/toolhost)")
+	flags.StringVar(&f.stateDir, "state-dir", "", "the `DIR` for results, read state, history and journals (default: "+
+		"$XDG_STATE_HOME/toolhost)")
 }
 
 // addStructured adds the flag of structured results, which only clients of MCP get.

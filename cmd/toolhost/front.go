@@ -78,7 +78,8 @@ func isWorkspaceName(name string) bool {
 func (f *hostFlags) serveWorkspaces(ctx context.Context, where string, network *networkFlags,
 	callers *authFlags) error {
 	if f.console.on || f.console.always || f.console.listen != "" {
-		return usageError{errors.New("--workspaces: the host of each workspace has a console of its own, which toolhost console opens")}
+		return usageError{errors.New("--workspaces: the host of each workspace has a console of its own, which toolhost " +
+			"console opens")}
 	}
 	if len(f.roots) > 0 {
 		return usageError{errors.New("--workspaces serves the workspaces that it names: leave the roots out")}
@@ -93,7 +94,8 @@ func (f *hostFlags) serveWorkspaces(ctx context.Context, where string, network *
 			return err
 		}
 		if callers.issuer != "" {
-			return usageError{errors.New("--workspaces DIR: access tokens do not say which directories they are for; make named tokens, with toolhost token add NAME --root DIR/WORKSPACE")}
+			return usageError{errors.New("--workspaces DIR: access tokens do not say which directories they are for; make " +
+				"named tokens, with toolhost token add NAME --root DIR/WORKSPACE")}
 		}
 	}
 	cfg, err := f.config([]string{dir}, true)

@@ -76,7 +76,8 @@ func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFla
 		return nil, err
 	}
 	if err := listen.CheckSocketPath(place.socket); err != nil {
-		return nil, usageError{fmt.Errorf("the hosts of workspaces listen on sockets in the state directory, as %s: %w; name a shorter one with --state-dir", place.socket, err)}
+		return nil, usageError{fmt.Errorf("the hosts of workspaces listen on sockets in the state directory, as %s: %w; "+
+			"name a shorter one with --state-dir", place.socket, err)}
 	}
 	return &dirPlaces{dir, cfg.StateDir, args, texts, cfg.Log}, nil
 }

@@ -89,7 +89,8 @@ func (p *poolPlaces) count(ctx context.Context, principal, name string) error {
 	case err != nil:
 		return fmt.Errorf("the workspaces of the caller cannot be listed: %w", err)
 	case len(has) >= p.most && !slices.Contains(has, name):
-		return remote.Refuse(fmt.Errorf("you have %d workspaces, which are the most (workspaces.perCaller): use one of %s, or have the owner of this server delete one",
+		return remote.Refuse(fmt.Errorf("you have %d workspaces, which are the most (workspaces.perCaller): use one of %s, "+
+			"or have the owner of this server delete one",
 			len(has), strings.Join(has, ", ")))
 	}
 	return nil

@@ -55,7 +55,8 @@ func historyCommand() *cobra.Command {
 	cmd.Flags().StringVar(&filter.Path, "root", "", "only changes in this `DIR`; the same as --path")
 	cmd.MarkFlagsMutuallyExclusive("path", "root")
 	cmd.Flags().StringVar(&filter.Scope, "scope", "", "only changes made in this `SCOPE`, as the list names it")
-	cmd.Flags().StringVar(&since, "since", "", "only changes since this `TIME`: 2026-01-31T15:04, or how long ago: 10m, 30d")
+	cmd.Flags().StringVar(&since, "since", "", "only changes since this `TIME`: 2026-01-31T15:04, or how long ago: "+
+		"10m, 30d")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many; 0 for all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.AddCommand(showCommand(&flags), usageCommand(&flags), purgeCommand(&flags))
@@ -185,7 +186,8 @@ func sinceTime(text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usageError{fmt.Errorf("--since %s: neither a time such as 2026-01-31T15:04 nor a duration such as 10m or 30d", text)}
+	return time.Time{}, usageError{fmt.Errorf("--since %s: neither a time such as 2026-01-31T15:04 nor a duration such "+
+		"as 10m or 30d", text)}
 }
 
 // parseDuration parses a duration, which may be in days or weeks: 30d, 2w.

@@ -44,11 +44,11 @@ toolhost uninstall takes it out again.
 
 toolhost install --list names the clients that toolhost knows.
 
-With --replace the client's own file and shell tools are switched off as well, as far as it has settings for that. What stays is said,
-and the client is verified if it is here.
+With --replace the client's own file and shell tools are switched off as well, as far as it has settings for that.
+What stays is said, and the client is verified if it is here.
 
-With --adopt the client's other servers move to your own settings of toolhost, which then serves their tools under its rules: see
-toolhost mcp. toolhost uninstall puts them back.
+With --adopt the client's other servers move to your own settings of toolhost, which then serves their tools under its
+rules: see toolhost mcp. toolhost uninstall puts them back.
 
 With --http the client reaches a host that listens already. The token stands in the environment variable
 ` + clients.TokenVariable + `, which the entry refers to; it is written into the file for a client that knows no such reference,
@@ -69,7 +69,8 @@ and then only when the variable is set.`,
 			case flags.all:
 				return flags.installAll(cmd)
 			case len(args) == 0:
-				return usageError{fmt.Errorf("which client? One of %s; toolhost install --list shows which are installed", clientNames())}
+				return usageError{fmt.Errorf("which client? One of %s; toolhost install --list shows which are installed",
+					clientNames())}
 			}
 			return flags.install(cmd, args[0])
 		},
@@ -106,7 +107,8 @@ func (f *installFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.name, "name", "toolhost", "the `NAME` of the server in the client's file")
 	flags.StringVar(&f.stateDir, "state-dir", "", "the `DIR` that backups are kept in (default: $XDG_STATE_HOME/toolhost)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would change, and change nothing")
-	flags.BoolVar(&f.force, "force", false, "replace or remove a server of that name that is not toolhost; write for a client that does not seem to be here")
+	flags.BoolVar(&f.force, "force", false, "replace or remove a server of that name that is not toolhost; write for a "+
+		"client that does not seem to be here")
 	flags.BoolVar(&f.project, "project", false, "edit the client's file in the working directory")
 }
 
@@ -182,10 +184,12 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if f.replace && f.project {
-		return usageError{errors.New("--replace and --project exclude each other: only your own settings switch a client's tools off")}
+		return usageError{errors.New("--replace and --project exclude each other: only your own settings switch a client's " +
+			"tools off")}
 	}
 	if f.adopt && (f.project || f.http != "") {
-		return usageError{errors.New("--adopt excludes --project, whose servers are a repository's, and --http, whose host has settings of its own")}
+		return usageError{errors.New("--adopt excludes --project, whose servers are a repository's, and --http, whose host " +
+			"has settings of its own")}
 	}
 	if f.http != "" {
 		if err = f.listening(client, &r); err != nil {
@@ -271,7 +275,8 @@ func (f *installFlags) local(client clients.Client, r *clients.Request) error {
 	case len(roots) == 0 && f.project:
 		roots = []string{"."}
 	case len(roots) == 0 && !client.InProject:
-		return usageError{fmt.Errorf("%s does not start servers in the project you work on: name the directory with --root DIR", client.Title)}
+		return usageError{fmt.Errorf("%s does not start servers in the project you work on: name the directory with "+
+			"--root DIR", client.Title)}
 	}
 	if len(roots) > 0 {
 		if roots, err = mcpserver.Roots(roots); err != nil {
@@ -331,7 +336,8 @@ func (f *installFlags) listening(client clients.Client, r *clients.Request) erro
 	r.Server.URL, r.Server.Command = u.String(), ""
 	if client.TokenInClear() {
 		if r.Server.Token = os.Getenv(clients.TokenVariable); r.Server.Token == "" {
-			return fmt.Errorf("%s cannot take the token from the environment, so its file would contain it in clear: set %s for this command if that is what you want, or leave --http out", client.Title, clients.TokenVariable)
+			return fmt.Errorf("%s cannot take the token from the environment, so its file would contain it in clear: set %s "+
+				"for this command if that is what you want, or leave --http out", client.Title, clients.TokenVariable)
 		}
 	}
 	return nil

@@ -32,7 +32,8 @@ func confirmEntry(ctx context.Context, w io.Writer, client clients.Client, r cli
 			time.Since(began).Round(time.Millisecond), client.Title)
 		return err
 	case r.Server.URL != "":
-		_, err = fmt.Fprintf(w, "note:   no tools were listed at %s: %s; start the server with toolhost http, or correct the address or the token\n", r.Server.URL, sanitized(err.Error()))
+		_, err = fmt.Fprintf(w, "note:   no tools were listed at %s: %s; start the server with toolhost http, or correct "+
+			"the address or the token\n", r.Server.URL, sanitized(err.Error()))
 		return err
 	}
 	return fmt.Errorf("the entry is written, but its server does not work: %w. See toolhost doctor", err)
@@ -145,7 +146,8 @@ func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Requ
 			shellQuote(filepath.Join(filepath.Dir(r.Backups.Dir), "token")))
 	}
 	if strings.Contains(filepath.ToSlash(r.Server.Command), "/_npx/") {
-		say("note:   %s lies in npm's cache, which npm may empty: install the package first, then repeat this command\n", sanitized(r.Server.Command))
+		say("note:   %s lies in npm's cache, which npm may empty: install the package first, then repeat this command\n",
+			sanitized(r.Server.Command))
 	}
 	if f.project && r.Server.Command != "" {
 		say("note:   the file names paths of this machine: think before you commit it\n")

@@ -20,10 +20,10 @@ func keepCommand() *cobra.Command {
 	var k keeping
 	cmd := &cobra.Command{
 		Use: "keep [PATH]... [flags]", Short: "Keep the changes of protected files that commands made",
-		Long: `Keep the changes of protected files that commands made, or with --refuse drop them. Editors, shells, git and agents obey such
-files by themselves, so what a command wrote there is held: commands see it, and outside of them the former file stands. Without a
-PATH all held files of the workspace around the working directory are shown, and asked for. While a command runs, a file is kept when
-the last one has ended.`,
+		Long: `Keep the changes of protected files that commands made, or with --refuse drop them. Editors, shells, git and
+agents obey such files by themselves, so what a command wrote there is held: commands see it, and outside of them the
+former file stands. Without a PATH all held files of the workspace around the working directory are shown, and asked
+for. While a command runs, a file is kept when the last one has ended.`,
 		Example: `  toolhost keep --list
   toolhost keep .vscode/tasks.json --yes
   toolhost keep --refuse`,
@@ -117,7 +117,8 @@ func heldFiles(keeper *settle.Keeper, paths []string) (files []settle.File, err 
 		}
 	}
 	within := func(path, dir string) bool {
-		return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+		return path == dir ||
+			strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 	}
 	for _, dir := range keeper.Dirs() {
 		list, err := keeper.Held(dir)
@@ -125,7 +126,8 @@ func heldFiles(keeper *settle.Keeper, paths []string) (files []settle.File, err 
 			return nil, err
 		}
 		for _, f := range list {
-			if slices.ContainsFunc(names, func(name string) bool { return within(f.Path, name) || len(paths) == 0 && within(name, dir) }) {
+			if slices.ContainsFunc(names,
+				func(name string) bool { return within(f.Path, name) || len(paths) == 0 && within(name, dir) }) {
 				files = append(files, f)
 			}
 		}

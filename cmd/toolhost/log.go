@@ -44,9 +44,9 @@ func logCommand() *cobra.Command {
 	var q logQuery
 	cmd := &cobra.Command{
 		Use: "log [flags] [FILE]", Short: "Print the audit log: what was called, and what became of it",
-		Long: `Print the audit log: what was called, by which rule it ran or was refused, and how long it took, the latest last.
-FILE is what hosts were given by --audit-log; without it, it is the one in the state directory. The files that it was rotated
-to are read too. With --json each line is the record as it stands in the log.`,
+		Long: `Print the audit log: what was called, by which rule it ran or was refused, and how long it took, the latest
+last. FILE is what hosts were given by --audit-log; without it, it is the one in the state directory. The files that
+it was rotated to are read too. With --json each line is the record as it stands in the log.`,
 		Example: `  toolhost log -f
   toolhost log --verdict deny --since 1d
   toolhost log --tool Bash --json | jq -r .command`,
@@ -74,7 +74,8 @@ to are read too. With --json each line is the record as it stands in the log.`,
 	cmd.Flags().BoolVarP(&q.follow, "follow", "f", false, "go on with what is recorded from now on, across rotations")
 	cmd.Flags().StringVar(&q.tool, "tool", "", "only calls of this `TOOL`")
 	cmd.Flags().StringVar(&q.verdict, "verdict", "", "only calls with this `VERDICT`: allow, ask or deny")
-	cmd.Flags().StringVar(&q.since, "since", "", "only calls since this `TIME`: 2026-01-31T15:04, or how long ago: 10m, 30d")
+	cmd.Flags().StringVar(&q.since, "since", "", "only calls since this `TIME`: 2026-01-31T15:04, or how long ago: "+
+		"10m, 30d")
 	cmd.Flags().IntVarP(&q.limit, "limit", "n", 50, "at most the last so many; 0 for all")
 	cmd.Flags().BoolVar(&q.asJSON, "json", false, "print the records as they are, one JSON object a line")
 	completeFlag(cmd, "tool", allTools)

@@ -49,7 +49,8 @@ func run(args []string) int {
 	if err != nil && !errors.Is(err, errReported) {
 		fmt.Fprintln(os.Stderr, "toolhost:", mcpserver.Sanitize(err.Error()))
 		if errors.Is(err, syscall.EADDRINUSE) {
-			fmt.Fprintln(os.Stderr, "another program listens there: choose another address, with port 0 for one that is free, or stop it; toolhost status lists the hosts that run")
+			fmt.Fprintln(os.Stderr, "another program listens there: choose another address, with port 0 for one that is free, "+
+				"or stop it; toolhost status lists the hosts that run")
 		}
 	}
 	return exitCode(err)
@@ -81,17 +82,20 @@ func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toolhost",
 		Short: "The tools that coding agents are trained on, for any MCP client, under your rules",
-		Long: `toolhost serves Read, Edit, Write, Bash, Glob and Grep over MCP and enforces your rules itself: files are read before they are
-edited, rules allow, ask or deny, commands run in a sandbox, and changes can be undone.
+		Long: `toolhost serves Read, Edit, Write, Bash, Glob and Grep over MCP and enforces your rules itself: files are
+read before they are edited, rules allow, ask or deny, commands run in a sandbox, and changes can be undone.
 
-Directories named by --root, or after the flags, are what the tools work in; without any it is the working
-directory. Without a command and with an input that is not a terminal, toolhost serves over stdio: toolhost --root DIR and
+Directories named by --root, or after the flags, are what the tools work in; without any it is the working directory.
+Without a command and with an input that is not a terminal, toolhost serves over stdio: toolhost --root DIR and
 toolhost DIR are how a client can start it.`,
 		SilenceUsage: true, SilenceErrors: true, PersistentPreRunE: refuseEmpty,
 	}
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(),
 		schemaCommand(), trustCommand(), keepCommand(),
-		runCommand(), tryCommand(), demoCommand(), connectCommand(), installCommand(), uninstallCommand(), verifyCommand(), mcpCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), modeCommand(), agentCommand(), consoleCommand(), remoteCommand(), dialCommand(), statusCommand(), logCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
+		runCommand(), tryCommand(), demoCommand(), connectCommand(), installCommand(), uninstallCommand(), verifyCommand(),
+		mcpCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), modeCommand(),
+		agentCommand(), consoleCommand(), remoteCommand(), dialCommand(), statusCommand(), logCommand(), doctorCommand(),
+		profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
 	root.AddCommand(append(permitCommands(), credentialCommand())...)
 	arrange(root)
 	root.InitDefaultHelpCmd()

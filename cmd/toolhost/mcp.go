@@ -21,8 +21,9 @@ func mcpCommand() *cobra.Command {
 		Use: "mcp", Short: "List, add, review and call other MCP servers whose tools this host serves",
 		Long: `List, add, review and call other MCP servers whose tools this host serves.
 
-Their tools appear as mcp__SERVER__TOOL, and the same rules apply to them: without one, each call is asked. What a server changes after
-it was first seen is withheld until you have reviewed and accepted it. Hosts that run notice what these commands change.`,
+Their tools appear as mcp__SERVER__TOOL, and the same rules apply to them: without one, each call is asked. What a
+server changes after it was first seen is withheld until you have reviewed and accepted it. Hosts that run notice what
+these commands change.`,
 	}
 	flags.addRoots(cmd.PersistentFlags(), "a `DIR` the tools work in; repeatable (default: the working directory)")
 	flags.addState(cmd.PersistentFlags())
@@ -201,8 +202,9 @@ func mcpCallCommand(flags *hostFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call NAME TOOL [JSON|-|KEY=VALUE...]",
 		Short: "Call a tool of a server through the whole pipeline and print its text",
-		Long: `Call a tool of a server through the whole pipeline and print its text. The exit status is 1 when the tool reports an error, or the call is
-refused: without a rule that allows it a person must be asked, and here no one is. Arguments are given as to toolhost call.`,
+		Long: `Call a tool of a server through the whole pipeline and print its text. The exit status is 1 when the tool
+reports an error, or the call is refused: without a rule that allows it a person must be asked, and here no one is.
+Arguments are given as to toolhost call.`,
 		Args: atLeast(2, `toolhost mcp call files read_file path=README.md`),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			input := []byte("{}")

@@ -44,9 +44,9 @@ func mcpAddCommand(flags *hostFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add NAME COMMAND|URL [ARGUMENT]...", Short: "Add a server to your own settings",
 		Args: atLeast(2, "toolhost mcp add files npx -y @modelcontextprotocol/server-filesystem ."),
-		Long: `Add a server to your own settings: a program that speaks MCP over stdin and stdout, or the address of one that speaks it over HTTP.
-Give the flags of toolhost before NAME. With --mcp-config FILE it is added to that file. The server is started once, to show what it
-offers or why it cannot be used.`,
+		Long: `Add a server to your own settings: a program that speaks MCP over stdin and stdout, or the address of one
+that speaks it over HTTP. Give the flags of toolhost before NAME. With --mcp-config FILE it is added to that file. The
+server is started once, to show what it offers or why it cannot be used.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[1] == "--" {
 				args = slices.Delete(args, 1, 2)
@@ -125,7 +125,8 @@ func (f *hostFlags) tryAdded(cmd *cobra.Command, file, name string) error {
 func tryOnce(ctx context.Context, w io.Writer, host *mcpserver.Host, name string) error {
 	g := host.Operator().Gateway()
 	if err := g.Try(ctx, name); err != nil {
-		_, err = fmt.Fprintf(w, "it cannot be used yet: %s\ntoolhost mcp list tries again, and toolhost mcp remove %s removes it\n", mcpserver.Sanitize(err.Error()), sanitized(name))
+		_, err = fmt.Fprintf(w, "it cannot be used yet: %s\ntoolhost mcp list tries again, and toolhost mcp remove %s "+
+			"removes it\n", mcpserver.Sanitize(err.Error()), sanitized(name))
 		return err
 	}
 	var tools []string
@@ -146,7 +147,8 @@ func tryOnce(ctx context.Context, w io.Writer, host *mcpserver.Host, name string
 func newMCPServer(args, env, headers, hosts []string) (e mcpServer, err error) {
 	name, target := args[0], args[1]
 	if !mcpServerName.MatchString(name) || name == "toolhost" {
-		return e, fmt.Errorf("a server cannot be named %q: use letters, digits, - and single _ within the name, and not toolhost", name)
+		return e, fmt.Errorf("a server cannot be named %q: use letters, digits, - and single _ within the name, and not "+
+			"toolhost", name)
 	}
 	if e.Env, err = pairs(env, "=", "--env", "KEY=VALUE"); err != nil {
 		return e, err

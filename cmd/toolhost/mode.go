@@ -12,9 +12,9 @@ func modeCommand() *cobra.Command {
 	var flags hostFlags
 	cmd := &cobra.Command{
 		Use: "mode plan|default SCOPE", Short: "Put a conversation into plan mode, or back into the mode of the settings",
-		Long: `Put a conversation into plan mode, in which edits are refused and what commands change is dropped, or back into the
-mode that the settings say. It holds at once in all hosts that run, and is kept. The conversation is named by its SCOPE, as toolhost history and
-toolhost log name it.`,
+		Long: `Put a conversation into plan mode, in which edits are refused and what commands change is dropped, or back
+into the mode that the settings say. It holds at once in all hosts that run, and is kept. The conversation is named by
+its SCOPE, as toolhost history and toolhost log name it.`,
 		Example: "  toolhost mode plan threadId:0f1e2d3c4b5a",
 		Args:    exactly(2, "toolhost mode plan threadId:0f1e2d3c4b5a"), ValidArgs: []string{"plan", "default"},
 		RunE: func(cmd *cobra.Command, args []string) error {

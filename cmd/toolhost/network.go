@@ -22,8 +22,10 @@ type networkFlags struct {
 }
 
 func (f *networkFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.address, "listen", "", "the `ADDRESS` to listen on: host:port, port 0 picking one, or unix:PATH (default: "+listen.DefaultAddress+", or the socket that systemd has opened)")
-	flags.StringVar(&f.cert, "tls-cert", "", "speak TLS with the certificate chain in this PEM `FILE`, which is read again when it changes")
+	flags.StringVar(&f.address, "listen", "", "the `ADDRESS` to listen on: host:port, port 0 picking one, or unix:PATH "+
+		"(default: "+listen.DefaultAddress+", or the socket that systemd has opened)")
+	flags.StringVar(&f.cert, "tls-cert", "", "speak TLS with the certificate chain in this PEM `FILE`, which is read "+
+		"again when it changes")
 	flags.StringVar(&f.key, "tls-key", "", "the `FILE` with the key of the certificate")
 	flags.BoolVar(&f.plain, "insecure-plain-http", false,
 		"listen without TLS where others can reach the server: tokens and files cross the network in the clear")
@@ -52,7 +54,8 @@ func (f *networkFlags) open(log *slog.Logger) (*listen.Listener, listen.Notifier
 	notifier := listen.NewNotifier(log)
 	for _, name := range f.hosts {
 		if !isHost(name) {
-			return nil, notifier, usageError{fmt.Errorf("--host %q: give a name such as tools.example.com, without scheme and port, each by itself, and as clients send it: xn--… in place of other letters", name)}
+			return nil, notifier, usageError{fmt.Errorf("--host %q: give a name such as tools.example.com, without scheme and "+
+				"port, each by itself, and as clients send it: xn--… in place of other letters", name)}
 		}
 	}
 	l, err := listen.Open(listen.Config{

@@ -35,8 +35,10 @@ type observeFlags struct {
 func (f *observeFlags) add(flags *pflag.FlagSet) {
 	f.addLog(flags)
 	f.auditMaxSize = audit.DefaultMaxSize
-	flags.StringVar(&f.auditLog, "audit-log", "", "record every call in this `FILE`, and refuse calls that cannot be recorded")
-	flags.Var(&f.auditMaxSize, "audit-max-size", "begin a new audit log when this one would grow over so many bytes, such as 64MiB; 0 never does")
+	flags.StringVar(&f.auditLog, "audit-log", "", "record every call in this `FILE`, and refuse calls that cannot be "+
+		"recorded")
+	flags.Var(&f.auditMaxSize, "audit-max-size", "begin a new audit log when this one would grow over so many bytes, "+
+		"such as 64MiB; 0 never does")
 	flags.IntVar(&f.auditKeep, "audit-keep", audit.DefaultKeep, "keep so many earlier audit logs, as FILE.1 and so on")
 }
 

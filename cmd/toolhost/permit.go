@@ -32,7 +32,8 @@ func refuseInCall(cmd *cobra.Command) error {
 		!cmd.Flags().Changed("remove") {
 		return nil
 	}
-	return fmt.Errorf("toolhost %s is for a person: a call of an agent has started this process (its RLIMIT_LOCKS or its environment says so), and no call can change what calls may do or did. Run it in a terminal of your own", name)
+	return fmt.Errorf("toolhost %s is for a person: a call of an agent has started this process (its RLIMIT_LOCKS or its "+
+		"environment says so), and no call can change what calls may do or did. Run it in a terminal of your own", name)
 }
 
 // permitCommands add rules to the user's own settings for a workspace.
@@ -123,7 +124,8 @@ func removeRule(w io.Writer, list ruleList, which string) error {
 			fit = append(fit, r)
 		}
 	}
-	if own := slices.DeleteFunc(slices.Clone(fit), func(r listedRule) bool { return r.entry.Kind != settings.User || r.entry.Client }); len(own) > 0 {
+	if own := slices.DeleteFunc(slices.Clone(fit),
+		func(r listedRule) bool { return r.entry.Kind != settings.User || r.entry.Client }); len(own) > 0 {
 		fit = own
 	}
 	switch {

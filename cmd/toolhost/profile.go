@@ -16,10 +16,10 @@ func profileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "profile seccomp|apparmor",
 		Short: "Print or install the profile that lets the sandbox work in a container or on Ubuntu",
-		Long: `Print the profile that lets the sandbox work: seccomp for containers, whose default profile forbids namespaces and
-mounts, and apparmor for Ubuntu 23.10 and later, which forbids user namespaces to programs without a profile. The
-AppArmor profile is for the path of this program. With --install it is written to /etc/apparmor.d and loaded; that
-says how to remove it. toolhost doctor says whether commands are contained.`,
+		Long: `Print the profile that lets the sandbox work: seccomp for containers, whose default profile forbids
+namespaces and mounts, and apparmor for Ubuntu 23.10 and later, which forbids user namespaces to programs without a
+profile. The AppArmor profile is for the path of this program. With --install it is written to /etc/apparmor.d and
+loaded; that says how to remove it. toolhost doctor says whether commands are contained.`,
 		Example: `  toolhost profile seccomp >toolhost.json
   docker run --security-opt seccomp=toolhost.json --security-opt systempaths=unconfined IMAGE
 

@@ -30,8 +30,10 @@ type targetFlags struct {
 }
 
 func (f *targetFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.binary, "binary", "", "the `FILE` with toolhost for the system of the target (default: this program, or one of the same release next to it)")
-	flags.StringVar(&f.farDir, "far-dir", "", "the `DIR` of the target for the program and its state (default: the state directory of the user there)")
+	flags.StringVar(&f.binary, "binary", "", "the `FILE` with toolhost for the system of the target (default: this "+
+		"program, or one of the same release next to it)")
+	flags.StringVar(&f.farDir, "far-dir", "", "the `DIR` of the target for the program and its state (default: the state "+
+		"directory of the user there)")
 }
 
 // parseTarget reads a target of a command line.
@@ -86,9 +88,10 @@ func (f *remoteFlags) leave(target remote.Target) error {
 func remoteCommand() *cobra.Command {
 	var flags remoteFlags
 	cmd := &cobra.Command{
-		Use: "remote TARGET [stdio|http]", Short: "Serve a client here with the tools of a host on another machine or in a container",
-		Long: `Serve a client here with the tools of a host on another machine or in a container: files, commands, rules and the sandbox are
-there, the client, its keys and its questions are here. Nothing is ever run here instead.
+		Use: "remote TARGET [stdio|http]", Short: "Serve a client here with the tools of a host on another machine or in a " +
+			"container",
+		Long: `Serve a client here with the tools of a host on another machine or in a container: files, commands, rules and
+the sandbox are there, the client, its keys and its questions are here. Nothing is ever run here instead.
 
 A target is one of
   ` + strings.Join(remote.Targets(), "\n  ") + `
@@ -155,7 +158,8 @@ and of your credentials those of --credential only.`,
 func (f *remoteFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	h := &f.host
-	h.addRoots(set, "a `DIR` of the target that the tools work in, in addition to that of TARGET; repeatable (default: where commands start there)")
+	h.addRoots(set, "a `DIR` of the target that the tools work in, in addition to that of TARGET; repeatable (default: "+
+		"where commands start there)")
 	h.addRules(set)
 	h.addTools(cmd)
 	h.addStructured(set)
@@ -204,19 +208,19 @@ func (f *remoteFlags) credentials() (args []string, find remote.Credentials, err
 	if err != nil {
 		return nil, nil, err
 	}
-	return append(args, "--credentials-of="+me.Username+"@"+machine), func(ctx context.Context) (map[string]string,
-		error) {
-		values := map[string]string{}
-		for name, m := range masks {
-			value, err := credential.Value(ctx, name, m.Command, m.File, os.Getenv(name))
-			if err != nil { // the error names files and commands
-				return nil, remote.Refuse(fmt.Errorf("the credential %s has no value here; "+
-					"toolhost credential test %[1]s shows a person why", name))
+	return append(args, "--credentials-of="+me.Username+"@"+machine),
+		func(ctx context.Context) (map[string]string, error) {
+			values := map[string]string{}
+			for name, m := range masks {
+				value, err := credential.Value(ctx, name, m.Command, m.File, os.Getenv(name))
+				if err != nil { // the error names files and commands
+					return nil, remote.Refuse(fmt.Errorf("the credential %s has no value here; "+
+						"toolhost credential test %[1]s shows a person why", name))
+				}
+				values[name] = value
 			}
-			values[name] = value
-		}
-		return values, nil
-	}, nil
+			return values, nil
+		}, nil
 }
 
 // rootArguments returns the arguments of the far host for its roots.

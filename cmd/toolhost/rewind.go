@@ -19,11 +19,11 @@ func rewindCommand() *cobra.Command {
 	var u undoing
 	cmd := &cobra.Command{
 		Use: "rewind ID|TIME [flags]", Short: "Put the workspace back to before a call, or to a time",
-		Long: `Put the workspace back to what it was before a call, named by its ID in the history, or at a time. All later changes by tools and
-commands are taken back: contents, modes, links and directories. The list is shown first, and asked at a terminal. What another
-program has changed since is left as it is, and nothing is done while commands run in the workspace, unless --force. What is
-ignored by git in whole directories, and .git itself, is not
-touched. A rewind is a change too, and can be undone.`,
+		Long: `Put the workspace back to what it was before a call, named by its ID in the history, or at a time. All later
+changes by tools and commands are taken back: contents, modes, links and directories. The list is shown first, and
+asked at a terminal. What another program has changed since is left as it is, and nothing is done while commands run
+in the workspace, unless --force. What is ignored by git in whole directories, and .git itself, is not touched. A
+rewind is a change too, and can be undone.`,
 		Example: `  toolhost rewind 3k9x2m --dry-run
   toolhost rewind 15m
   toolhost rewind 2026-01-31T15:04 --path src --yes`,

@@ -40,9 +40,9 @@ func rulesCommand() *cobra.Command {
 	var remove string
 	cmd := &cobra.Command{
 		Use: "rules [flags] [ROOT]...", Short: "List the rules in force, with where they stand and what is wrong with them",
-		Long: `List the rules in force, with where they stand and what is wrong with them, how each deny and ask is held on this machine (by the host, the kernel, when programs start,
-or by the text of commands), and how each hook runs. The exit status is 2 when a
-settings file cannot be parsed, which refuses every call until it is corrected.`,
+		Long: `List the rules in force, with where they stand and what is wrong with them, how each deny and ask is held on
+this machine (by the host, the kernel, when programs start, or by the text of commands), and how each hook runs. The
+exit status is 2 when a settings file cannot be parsed, which refuses every call until it is corrected.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			where, set, err := flags.loadRules(args)
 			if err != nil {
@@ -79,7 +79,8 @@ settings file cannot be parsed, which refuses every call until it is corrected.`
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&remove, "remove", "", "take back the rule with this `NUMBER` in the list, or this text, from your own settings")
+	cmd.Flags().StringVar(&remove, "remove", "", "take back the rule with this `NUMBER` in the list, or this text, from "+
+		"your own settings")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -191,12 +192,14 @@ func rulesOf(set *settings.Settings, warnings []string) ruleList {
 		masks []settings.Mask
 	}{{maskedVars, set.Sandbox.Credentials.MaskedVars}, {maskedFiles, set.Sandbox.Credentials.MaskedFiles}} {
 		for _, m := range l.masks {
-			list.Rules = append(list.Rules, listedRule{Number: len(list.Rules) + 1, Action: "mask", Rule: m.Entry.Text + " → " + strings.Join(m.InjectHosts, ", "),
+			list.Rules = append(list.Rules, listedRule{Number: len(list.Rules) + 1, Action: "mask", Rule: m.Entry.Text + " → " +
+				strings.Join(m.InjectHosts, ", "),
 				Source: m.Entry.Kind.String(), Where: m.Entry.Where(), list: l.key, entry: m.Entry})
 		}
 	}
 	for _, e := range set.Untrusted {
-		list.LeftOut = append(list.LeftOut, listedRule{Action: "untrusted", Rule: e.Text, Source: e.Kind.String(), Where: e.Where()})
+		list.LeftOut = append(list.LeftOut, listedRule{Action: "untrusted", Rule: e.Text, Source: e.Kind.String(),
+			Where: e.Where()})
 	}
 	for _, err := range set.Broken {
 		list.Broken = append(list.Broken, err.Error())
@@ -267,12 +270,13 @@ func trustCommand() *cobra.Command {
 	var flags hostFlags
 	var list, revoke, yes, asJSON bool
 	cmd := &cobra.Command{
-		Use: "trust [flags] [DIR | FILE]...", Short: "Let the settings files in a workspace allow things, not only forbid them",
+		Use: "trust [flags] [DIR | FILE]...", Short: "Let the settings files in a workspace allow things, not only " +
+			"forbid them",
 		Long: `Let the settings files in a workspace allow things, not only forbid them. What they would allow is shown first.
 Trust holds for exactly that content: when a pull brings a new rule or hook, it must be given anew.
 
-With a FILE of the workspace that a server with "sandbox": false, a headersHelper or a command of web.search names: let the host run the
-file outside of the sandbox, as it is now. A file that has changed is not run before.`,
+With a FILE of the workspace that a server with "sandbox": false, a headersHelper or a command of web.search names:
+let the host run the file outside of the sandbox, as it is now. A file that has changed is not run before.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dirs, files := splitFiles(args)
 			where, _, err := flags.loadRules(dirs)

@@ -54,9 +54,10 @@ func runCommand() *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
 		Use: "run CLIENT [ARG]... [flags]", Short: "Run a whole agent in a sandbox, under the same rules",
-		Long: `Run a client, with all that it starts, in a sandbox of its own. The rules hold for its own shell and file tools:
-each program that it starts is judged, files are denied and protected, hosts are refused, and nothing is left running at the end.
-It reaches the tools of this host over a socket. What a rule asks is asked at the console; what it changed is in toolhost history.
+		Long: `Run a client, with all that it starts, in a sandbox of its own. The rules hold for its own shell and file
+tools: each program that it starts is judged, files are denied and protected, hosts are refused, and nothing is left
+running at the end. It reaches the tools of this host over a socket. What a rule asks is asked at the console; what it
+changed is in toolhost history.
 
 The exit status is that of the client: 126 if it could not be started, 127 if there is no such program.`,
 		Example: "  toolhost run -- claude\n  toolhost run --root ~/src/project --allow-host registry.npmjs.org -- bash",
@@ -84,7 +85,8 @@ The exit status is that of the client: 126 if it could not be started, 127 if th
 
 func (f *runFlags) run(ctx context.Context, args []string) error {
 	if builtin.InCall() {
-		return errors.New("toolhost run cannot be nested: this process is in a sandbox of toolhost already, whose rules hold for all that it starts. Start the client itself")
+		return errors.New("toolhost run cannot be nested: this process is in a sandbox of toolhost already, whose rules " +
+			"hold for all that it starts. Start the client itself")
 	}
 	sandbox.Options{}.Prepare() // prepares while the host starts
 	f.host.console.on = true
@@ -176,7 +178,8 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 		pages := &pageOpener{hosts: spec.Hosts, publish: publish, open: openAddress, now: time.Now}
 		bin, browser, err := serveBrowser(ctx, dir, ownProgram(), pages)
 		spec.Sockets = append(spec.Sockets, browser)
-		spec.Env = slices.DeleteFunc(spec.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") || strings.HasPrefix(e, "BROWSER=") })
+		spec.Env = slices.DeleteFunc(spec.Env,
+			func(e string) bool { return strings.HasPrefix(e, "PATH=") || strings.HasPrefix(e, "BROWSER=") })
 		path := bin + string(os.PathListSeparator) + os.Getenv("PATH")
 		spec.Env = append(spec.Env, "PATH="+path, "BROWSER="+filepath.Join(bin, "xdg-open"))
 		return err
@@ -302,7 +305,8 @@ func splitHosts(names []string) (hosts []string, ports []int, err error) {
 			continue
 		}
 		if strings.Contains(name, "/") {
-			return nil, nil, usageError{fmt.Errorf("--allow-host %q: give a host such as *.example.com or localhost:11434, without scheme and path", name)}
+			return nil, nil, usageError{fmt.Errorf("--allow-host %q: give a host such as *.example.com or localhost:11434, "+
+				"without scheme and path", name)}
 		}
 		hosts = append(hosts, name)
 	}

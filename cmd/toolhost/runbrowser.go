@@ -133,7 +133,8 @@ func checkAddress(text string, hosts []string) error {
 		below, wildcard := strings.CutPrefix(known, "*")
 		return host == known || wildcard && strings.HasPrefix(below, ".") && strings.HasSuffix(host, below)
 	}) {
-		return fmt.Errorf("the page of %s is not opened in the browser: it is none of the client's hosts; --allow-host %s adds it", host, host)
+		return fmt.Errorf("the page of %s is not opened in the browser: it is none of the client's hosts; --allow-host %s "+
+			"adds it", host, host)
 	}
 	return nil
 }

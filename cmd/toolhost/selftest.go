@@ -42,10 +42,12 @@ func Run(ctx context.Context, program string) ([]Result, error) {
 	defer os.RemoveAll(place.dir)
 	var all []Result
 	for _, era := range []string{Modern, Legacy} {
-		all = append(all, converse(ctx, "stdio", era, place, func(ctx context.Context) (wire, error) { return startStdio(ctx, program, place) }))
+		all = append(all, converse(ctx, "stdio", era, place,
+			func(ctx context.Context) (wire, error) { return startStdio(ctx, program, place) }))
 	}
 	for _, era := range []string{Modern, Legacy} {
-		all = append(all, converse(ctx, "http", era, place, func(ctx context.Context) (wire, error) { return startHTTP(ctx, program, place, era) }))
+		all = append(all, converse(ctx, "http", era, place,
+			func(ctx context.Context) (wire, error) { return startHTTP(ctx, program, place, era) }))
 	}
 	return all, nil
 }
@@ -192,7 +194,8 @@ func (t *talk) initialize(ctx context.Context) error {
 	var hello struct {
 		ProtocolVersion string `json:"protocolVersion"`
 	}
-	err := t.request(ctx, "initialize", message{"protocolVersion": Legacy, "capabilities": message{}, "clientInfo": about()}, &hello)
+	err := t.request(ctx, "initialize", message{"protocolVersion": Legacy, "capabilities": message{},
+		"clientInfo": about()}, &hello)
 	if err != nil {
 		return err
 	}

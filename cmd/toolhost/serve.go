@@ -98,7 +98,8 @@ func httpCommand() *cobra.Command {
 			}
 			return flags.sidecars(cmd.Context(), host, httpKind, begin, func() error {
 				nextSteps(cmd.Context(), os.Stderr, host, l, known, flags.console.board != nil)
-				known.Hosts, known.Inherited, known.Watch, known.Connections = network.hosts, l.Inherited, listen.Watch, l.Connections
+				known.Hosts, known.Inherited, known.Watch, known.Connections = network.hosts, l.Inherited, listen.Watch,
+					l.Connections
 				return server.ServeHTTP(cmd.Context(), l, known.HTTPConfig)
 			})
 		},
@@ -139,7 +140,8 @@ func unusableRoot(roots []string) error {
 	for _, root := range roots {
 		switch info, err := os.Stat(root); {
 		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("the root %s does not exist: correct the directory in the arguments that the client starts toolhost with, or make it", root)
+			return fmt.Errorf("the root %s does not exist: correct the directory in the arguments that the client starts "+
+				"toolhost with, or make it", root)
 		case err != nil:
 			return fmt.Errorf("the root %s cannot be used: %w", root, err)
 		case !info.IsDir():

@@ -15,7 +15,8 @@ type sidecar struct {
 }
 
 // sidecars runs the additional servers while serve runs. No address is announced before all listeners are open.
-func (f *hostFlags) sidecars(ctx context.Context, host *mcpserver.Host, kind string, begin func(), serve func() error) (err error) {
+func (f *hostFlags) sidecars(ctx context.Context, host *mcpserver.Host, kind string, begin func(),
+	serve func() error) (err error) {
 	defer f.observe.end(ctx, host.Log())
 	scrapers, err := f.observe.open(host)
 	if err != nil {

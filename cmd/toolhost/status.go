@@ -166,8 +166,9 @@ func statusCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "status", Short: "List the hosts that run", Args: cobra.NoArgs,
-		Long: `List the hosts that run on the state directory: process, transport and address, roots, who has called, since when, and where
-the console is, and in which workspaces protected files are held. The link that opens a console is printed by toolhost console alone.`,
+		Long: `List the hosts that run on the state directory: process, transport and address, roots, who has called, since
+when, and where the console is, and in which workspaces protected files are held. The link that opens a console is
+printed by toolhost console alone.`,
 		Example: "  toolhost status --json | jq -r '.[].roots[]'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			state, err := flags.ownState()

@@ -41,8 +41,8 @@ func tokenCommand() *cobra.Command {
 	var flags tokenFlags
 	cmd := &cobra.Command{
 		Use: "token", Short: "Make, list and revoke the tokens of callers over HTTP",
-		Long: `Make, list and revoke the tokens of callers over HTTP. Each has a name, rights and perhaps an end; what its bearer
-does is on record under its name, and separate from what others do. A running host notices changes by itself.`,
+		Long: `Make, list and revoke the tokens of callers over HTTP. Each has a name, rights and perhaps an end; what its
+bearer does is on record under its name, and separate from what others do. A running host notices changes by itself.`,
 	}
 	flags.addState(cmd.PersistentFlags())
 	addTokens(cmd.PersistentFlags(), &flags.tokens)
@@ -95,7 +95,8 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 			if root != "" {
 				may += " in " + root
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "The token %s may %s; %s. Only its digest is kept, in %s: keep the token now.\n", t.Name, may, end, file)
+			fmt.Fprintf(cmd.ErrOrStderr(), "The token %s may %s; %s. Only its digest is kept, in %s: keep the token now.\n",
+				t.Name, may, end, file)
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), bearer)
 			return err
 		},
@@ -104,7 +105,8 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 		"the rights of the token, a `LIST` of read, write and exec")
 	cmd.Flags().StringSliceVar(&servers, "servers", nil,
 		"the other MCP servers that it may use, a `LIST` (default: all; \"\": none)")
-	cmd.Flags().StringVar(&root, "root", "", "the `DIR` in the host's roots that it works in, and out of which it sees nothing of them (default: all roots)")
+	cmd.Flags().StringVar(&root, "root", "", "the `DIR` in the host's roots that it works in, and out of which it sees "+
+		"nothing of them (default: all roots)")
 	cmd.Flags().Var(&expires, "expires", "how `LONG` it lives, such as 12h or 30d (default: until it is revoked)")
 	cmd.Flags().Lookup("expires").DefValue = "" // otherwise the help would show 0s
 	return cmd

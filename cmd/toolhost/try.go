@@ -48,14 +48,16 @@ func tryCommand() *cobra.Command {
 	t := &trying{run: runCommand()}
 	var apply, discard bool
 	cmd := &cobra.Command{
-		Use: "try [flags] -- CLIENT [ARG]...", Short: "Let an agent work on a copy of this repository, and look at what it changed",
-		Long: `Run a client as toolhost run does, on a copy of this repository: a worktree on a branch of its own, which begins with your changes
-that are not committed. Where there is no repository, or no git, the files of the directory are copied. At the end the diff is shown, and you
-apply the changes to your work tree, keep them as a branch, or discard them. Nothing of your work tree changes before.
+		Use: "try [flags] -- CLIENT [ARG]...", Short: "Let an agent work on a copy of this repository, and look at what it " +
+			"changed",
+		Long: `Run a client as toolhost run does, on a copy of this repository: a worktree on a branch of its own, which
+begins with your changes that are not committed. Where there is no repository, or no git, the files of the directory
+are copied. At the end the diff is shown, and you apply the changes to your work tree, keep them as a branch, or
+discard them. Nothing of your work tree changes before.
 
-Applying merges with what you have changed meanwhile, leaves conflicts to you, and can be taken back: toolhost undo. In a copy
-without git, a file that you have changed too is a conflict. Without a
-terminal the diff is printed and the branch is kept. The exit status is that of the client, or 4 where applying left conflicts.`,
+Applying merges with what you have changed meanwhile, leaves conflicts to you, and can be taken back: toolhost undo.
+In a copy without git, a file that you have changed too is a conflict. Without a terminal the diff is printed and the
+branch is kept. The exit status is that of the client, or 4 where applying left conflicts.`,
 		Example: "  toolhost try -- claude\n  toolhost try --apply -- sh -c 'gofmt -w .'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -124,7 +126,8 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, t.worktree.Close()) }()
 	if t.worktree.Common == "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "toolhost try: the client works on a copy of %s: there is no repository, or no git\n", sanitized(t.worktree.Source))
+		fmt.Fprintf(cmd.ErrOrStderr(), "toolhost try: the client works on a copy of %s: there is no repository, or no git\n",
+			sanitized(t.worktree.Source))
 	}
 	t.client = strings.Join(args, " ")
 	t.status = t.runClient(cmd, args)
@@ -180,7 +183,8 @@ func (t *trying) settings() ([]byte, error) {
 		// A pattern cannot be hidden from commands: hide its directory.
 		for strings.ContainsAny(path, `*?[\`) || strings.TrimSpace(path) != path {
 			if path = filepath.Dir(path); len(path) <= len(t.worktree.Source) {
-				return nil, fmt.Errorf("%s cannot be kept from the client, as the rules demand: its name has a character of patterns; rename the directory", t.closed[i])
+				return nil, fmt.Errorf("%s cannot be kept from the client, as the rules demand: its name has a character of "+
+					"patterns; rename the directory", t.closed[i])
 			}
 		}
 		t.closed[i] = path

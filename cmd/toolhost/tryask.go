@@ -49,9 +49,10 @@ func (t *trying) askConsole(ctx context.Context, w io.Writer, board *console.Con
 	if err != nil {
 		return
 	}
-	q := mcpserver.OperatorQuestion{Principal: mcpserver.LocalPrincipal, Scope: t.worktree.Source, Tool: "try", Question: &mcpserver.Question{
-		ID: strings.TrimPrefix(t.worktree.Name, "try-"), Gist: "try: " + t.client, Form: form,
-	}}
+	q := mcpserver.OperatorQuestion{Principal: mcpserver.LocalPrincipal, Scope: t.worktree.Source, Tool: "try",
+		Question: &mcpserver.Question{
+			ID: strings.TrimPrefix(t.worktree.Name, "try-"), Gist: "try: " + t.client, Form: form,
+		}}
 	var answer struct{ Content struct{ Answer1 string } }
 	if json.Unmarshal([]byte(board.Ask(ctx, q).Form), &answer) == nil && fates[answer.Content.Answer1] != "" {
 		fmt.Fprintf(w, "\ntoolhost try: %s, says the console\n", answer.Content.Answer1)

@@ -19,9 +19,10 @@ func undoCommand() *cobra.Command {
 	var u undoing
 	cmd := &cobra.Command{
 		Use: "undo [ID]... [flags]", Short: "Undo changes of files; without an ID the last one in this workspace",
-		Long: `Undo changes of files. Without an ID it is the last one in this workspace, or those that the flags name; what would become of
-each file is shown first, and asked at a terminal. A file that has changed since is left as it is, unless --force. An undo is a
-change too, and can be undone. Files that no tool changed are never touched. The exit status is 1 when a file was left as it is.`,
+		Long: `Undo changes of files. Without an ID it is the last one in this workspace, or those that the flags name; what
+would become of each file is shown first, and asked at a terminal. A file that has changed since is left as it is,
+unless --force. An undo is a change too, and can be undone. Files that no tool changed are never touched. The exit
+status is 1 when a file was left as it is.`,
 		Example: `  toolhost undo --dry-run
   toolhost undo 3k9x2m
   toolhost undo --since 10m --yes`,
@@ -35,7 +36,8 @@ change too, and can be undone. Files that no tool changed are never touched. The
 		},
 	}
 	u.addFlags(cmd, &flags)
-	cmd.Flags().StringVar(&u.since, "since", "", "all changes since this `TIME`: 2026-01-31T15:04, or how long ago: 10m, 30d")
+	cmd.Flags().StringVar(&u.since, "since", "", "all changes since this `TIME`: 2026-01-31T15:04, or how long ago: "+
+		"10m, 30d")
 	return cmd
 }
 
@@ -123,7 +125,8 @@ func warn(w io.Writer, r builtin.UndoResult) {
 // confirmed asks a person at the terminal.
 func confirmed(cmd *cobra.Command, question string) error {
 	if !isTerminal(os.Stdin) {
-		return usageError{errors.New("nothing is done without an answer, and standard input is not a terminal: add --yes, or --dry-run to see what it would do")}
+		return usageError{errors.New("nothing is done without an answer, and standard input is not a terminal: add --yes, " +
+			"or --dry-run to see what it would do")}
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
 	var answer string

@@ -17,12 +17,14 @@ func verifyCommand() *cobra.Command {
 	var asJSON, inRun bool
 	cmd := &cobra.Command{
 		Use: "verify CLIENT", Short: "Report what the model of an MCP client gets of toolhost",
-		Long: `Report what the model of an MCP client gets of toolhost. The client is run in a directory of its own, with toolhost in its
-configuration, for a model on this machine that is played. The report says which of our tools the model is offered, which of its own the client keeps, and whether these
-get at a file that only the rules of toolhost deny. Which of its own tools are switched off is read from your files: a copy of these
-settings is tried. Nothing else of yours is read, nothing is written, and no account is needed.
+		Long: `Report what the model of an MCP client gets of toolhost. The client is run in a directory of its own, with
+toolhost in its configuration, for a model on this machine that is played. The report says which of our tools the
+model is offered, which of its own the client keeps, and whether these get at a file that only the rules of toolhost
+deny. Which of its own tools are switched off is read from your files: a copy of these settings is tried. Nothing else
+of yours is read, nothing is written, and no account is needed.
 
-The exit status is 0 when all our tools are offered and the file was held, 1 when not, and 3 for a client whose model cannot be played.`,
+The exit status is 0 when all our tools are offered and the file was held, 1 when not, and 3 for a client whose model
+cannot be played.`,
 		Example: "  toolhost verify claude-code\n  toolhost verify codex --json | jq .offered",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: completeClients,
 		RunE: func(cmd *cobra.Command, args []string) error {

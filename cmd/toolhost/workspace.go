@@ -64,7 +64,9 @@ func workspaceOf(path, home string) string {
 		if dir == filepath.Dir(dir) || home != "" && isBelow(home, dir) {
 			break
 		}
-		if there && slices.ContainsFunc(marks, func(name string) bool { _, err := os.Lstat(filepath.Join(dir, name)); return err == nil }) {
+		if there &&
+			slices.ContainsFunc(marks,
+				func(name string) bool { _, err := os.Lstat(filepath.Join(dir, name)); return err == nil }) {
 			return dir
 		}
 	}

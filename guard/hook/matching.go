@@ -80,7 +80,8 @@ func matches(matcher, tool string) (bool, error) {
 	if !isNames(matcher) {
 		re, err := regexp.Compile(matcher)
 		if err != nil {
-			return false, fmt.Errorf("its matcher %q is not a regular expression in Go's syntax, which has no lookaround: %w", matcher, err)
+			return false, fmt.Errorf("its matcher %q is not a regular expression in Go's syntax, which has no lookaround: %w",
+				matcher, err)
 		}
 		return re.MatchString(tool) || re.MatchString(asClients+tool), nil
 	}

@@ -123,7 +123,8 @@ func rewritten(was json.RawMessage, by []outcome) (input json.RawMessage, confli
 	}
 	for _, o := range by {
 		if input != nil && !bytes.Equal(o.input, input) {
-			return nil, fmt.Sprintf("Two hooks rewrote the input in different ways, %s and %s: let only one of them do so.", by[0].label(), o.label())
+			return nil, fmt.Sprintf("Two hooks rewrote the input in different ways, %s and %s: let only one of them do so.",
+				by[0].label(), o.label())
 		}
 		input = o.input
 	}
@@ -164,7 +165,8 @@ func (r *Runner) review(e event, outcomes []outcome) After {
 func replaced(by []outcome) json.RawMessage {
 	for _, o := range by {
 		if !bytes.Equal(o.output, by[0].output) {
-			withheld, _ := json.Marshal(fmt.Sprintf("[The response is withheld: two hooks replaced it in different ways, %s and %s. Let only one of them do so.]",
+			withheld, _ := json.Marshal(fmt.Sprintf("[The response is withheld: two hooks replaced it in different ways, %s "+
+				"and %s. Let only one of them do so.]",
 				by[0].label(), o.label())) // a string can always be encoded
 			return withheld
 		}

@@ -99,7 +99,8 @@ func parseText(event string, output []byte) (response, error) {
 	if !bytes.HasPrefix(text, []byte("{")) {
 		for line := range bytes.Lines(text) {
 			if bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")) {
-				return response{}, errors.New("its output has text before the JSON: it must be the JSON object alone (text belongs on standard error)")
+				return response{}, errors.New("its output has text before the JSON: it must be the JSON object alone (text " +
+					"belongs on standard error)")
 			}
 		}
 		return response{}, nil

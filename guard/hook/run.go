@@ -157,7 +157,8 @@ func startError(err error) error {
 }
 
 // maybeContained ends the message about a contained hook that may lack rights.
-const maybeContained = "\n(It ran in the sandbox. If that is why, a person can write \"contained\": false for it in the user settings.)"
+const maybeContained = "\n(It ran in the sandbox. If that is why, a person can write \"contained\": false for it in " +
+	"the user settings.)"
 
 // failure describes how a command failed. If it ran in a sandbox, it says so, because that may be the cause.
 func failure(code int, said string, outside bool, refused []string) error {

@@ -63,7 +63,8 @@ func Clean(env []string) []string {
 // namesPlanted reports whether a word of a command line is a path for which [writable.isPlanted] is true.
 func (w writable) namesPlanted(line string) bool {
 	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n=,;'\"", r) })
-	return slices.ContainsFunc(words, func(word string) bool { return strings.ContainsAny(word, `/\`) && w.isPlanted(word) })
+	return slices.ContainsFunc(words,
+		func(word string) bool { return strings.ContainsAny(word, `/\`) && w.isPlanted(word) })
 }
 
 // isPlanted reports whether commands may decide where a path in a variable leads. A relative path depends on the

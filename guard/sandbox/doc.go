@@ -46,9 +46,9 @@
 //
 // # Changes
 //
-// With [Options].Writes the filter hands each call to the host that may change files, by a name or by opening one, before
-// the kernel carries it out. The host looks at no argument, so that nothing can be changed meanwhile: it learns that
-// something may change from now on, and of each call, when it is over for certain. See [WriteGate].
+// With [Options].Writes the filter hands each call to the host that may change files, by a name or by opening one,
+// before the kernel carries it out. The host looks at no argument, so that nothing can be changed meanwhile: it learns
+// that something may change from now on, and of each call, when it is over for certain. See [WriteGate].
 //
 // # Other backends
 //

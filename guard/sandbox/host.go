@@ -33,7 +33,8 @@ func (s *Sandbox) caller(from, to netip.AddrPort) (c proxy.Caller) {
 			return gate.Answer(ctx, connectgate.Connection{Host: host, Port: port, Chain: chain, Program: program})
 		}
 		c.Used = func(secret, host, port, refused string) {
-			gate.Answer(context.Background(), connectgate.Connection{Host: host, Port: port, Chain: chain, Program: program, Secret: secret, Refused: refused})
+			gate.Answer(context.Background(), connectgate.Connection{Host: host, Port: port, Chain: chain, Program: program,
+				Secret: secret, Refused: refused})
 		}
 	}
 	return c

@@ -13,7 +13,8 @@ import (
 )
 
 // loggedIn has the judge of a command record that a process of it logs in by SSH, or why it does not.
-func (s *Sandbox) loggedIn(n *insideProcess, k *connectgate.Connector, pid int, d sshagent.Destination, refused string) {
+func (s *Sandbox) loggedIn(n *insideProcess, k *connectgate.Connector, pid int, d sshagent.Destination,
+	refused string) {
 	who := connectgate.CallerOf(pid)
 	gate, chain := s.hosts.Only(), []string(nil)
 	if c := n.commandOf(who); c != nil {
@@ -23,7 +24,8 @@ func (s *Sandbox) loggedIn(n *insideProcess, k *connectgate.Connector, pid int, 
 		k.Refuse(d.Address(), refused)
 	}
 	if gate != nil {
-		gate.Answer(context.Background(), connectgate.Connection{Host: d.Host, Port: d.Port, Chain: chain, Secret: "an SSH login as " + d.User, Refused: refused})
+		gate.Answer(context.Background(), connectgate.Connection{Host: d.Host, Port: d.Port, Chain: chain,
+			Secret: "an SSH login as " + d.User, Refused: refused})
 	}
 }
 

@@ -54,7 +54,8 @@ func landlockReport(version int, pl *contract.Plan) Report {
 			return slices.ContainsFunc(pl.Writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) })
 		})
 	}
-	r := Report{Backend: backendLandlock, Enforces: enforcement{Writes: true, Denies: true, Network: !pl.Network, Processes: true}}
+	r := Report{Backend: backendLandlock, Enforces: enforcement{Writes: true, Denies: true, Network: !pl.Network,
+		Processes: true}}
 	if inside(pl.ReadOnly) {
 		r.Enforces.Denies = false
 		r.Why = append(r.Why, "landlock: protected files inside the workspace can be changed.")
@@ -65,10 +66,13 @@ func landlockReport(version int, pl *contract.Plan) Report {
 	}
 	if version < landlock.Scopes {
 		r.Enforces.Processes = false
-		r.Why = append(r.Why, "landlock: a command can escape its supervisor by killing it; Linux 6.12 or later prevents that.")
+		r.Why = append(r.Why, "landlock: a command can escape its supervisor by killing it; Linux 6.12 or later "+
+			"prevents that.")
 	}
-	r.Why = append(r.Why, "landlock: names of hidden files stay visible, and permissions, times and attributes of our own files outside the workspace can be changed.")
-	r.Why = append(r.Why, "landlock: commands have no terminals, shared memory and message queues, for they would be those of all your programs.")
+	r.Why = append(r.Why, "landlock: names of hidden files stay visible, and permissions, times and attributes of our "+
+		"own files outside the workspace can be changed.")
+	r.Why = append(r.Why, "landlock: commands have no terminals, shared memory and message queues, for they would be "+
+		"those of all your programs.")
 	if !pl.Network {
 		r.Why = append(r.Why, "landlock: commands have no network at all, not even among themselves.")
 	}

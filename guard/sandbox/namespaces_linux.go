@@ -82,7 +82,8 @@ func (n *insideProcess) exchange(request contract.Request, answer chan reply, fi
 		delete(n.waiting, request.ID)
 		n.mu.Unlock()
 		if errors.Is(err, unix.ETOOMANYREFS) {
-			return reply{}, fmt.Errorf("sandbox: too many descriptors of this user are on their way through sockets; end the background commands and programs that hold them: %w", err)
+			return reply{}, fmt.Errorf("sandbox: too many descriptors of this user are on their way through sockets; end the "+
+				"background commands and programs that hold them: %w", err)
 		}
 		return reply{}, fmt.Errorf("%w: %w", ErrClosed, err)
 	}
@@ -210,7 +211,8 @@ func (n *insideProcess) spawn(s Spec) (Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := n.exchange(contract.Request{Kind: contract.Spawn, ID: id, Dir: s.Dir, Argv: s.Argv, Env: s.Env, Terminal: s.Terminal != nil},
+	r, err := n.exchange(contract.Request{Kind: contract.Spawn, ID: id, Dir: s.Dir, Argv: s.Argv, Env: s.Env,
+		Terminal: s.Terminal != nil},
 		answer, files...)
 	if err != nil {
 		n.mu.Lock()

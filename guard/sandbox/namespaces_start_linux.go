@@ -21,7 +21,8 @@ import (
 
 // startNamespaces starts process 1 of new namespaces, whose connections k makes, unless
 // it is nil. listener is the proxy's socket inside, nil with an unrestricted network.
-func startNamespaces(ctx context.Context, p Policy, o Options, k *connectgate.Connector) (n *insideProcess, listener net.Listener,
+func startNamespaces(ctx context.Context, p Policy, o Options,
+	k *connectgate.Connector) (n *insideProcess, listener net.Listener,
 	err error) {
 	pl, err := resolve(p)
 	if err != nil {
@@ -138,12 +139,14 @@ func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *inside
 	}
 	n.cmd = exec.Command(executable)
 	n.cmd.Args = []string{"toolhost", contract.Arg, string(n.backend)}
-	n.cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none", "GOGC=off"} // what the packages of the host make at their start is no garbage
+	// Garbage is not collected at the start: what packages make then is none.
+	n.cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none", "GOGC=off"}
 	n.cmd.Dir = "/"
 	n.cmd.Stderr = n.complain
 	n.cmd.ExtraFiles = []*os.File{theirs, planFile}
 	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur > 2*contract.LastFD { // package syscall needs numbers above LastFD
+	// package syscall needs numbers above LastFD
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur > 2*contract.LastFD {
 		n.cmd.ExtraFiles = append(n.cmd.ExtraFiles, make([]*os.File, contract.LastFD-contract.PlanFD)...)
 		n.cmd.ExtraFiles[contract.LastFD-contract.ControlFD] = planFile
 	}

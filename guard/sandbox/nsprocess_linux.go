@@ -135,7 +135,8 @@ func (c *nsProcess) Kill() (ended int, err error) {
 	if errors.Is(err, ErrClosed) {
 		<-c.host.dead
 		if c.host.backend == backendLandlock { // no namespace ended with it
-			return 0, fmt.Errorf("sandbox: the init process of this command ended before it, some of its processes may still run: %w", err)
+			return 0, fmt.Errorf("sandbox: the init process of this command ended before it, some of its processes may still "+
+				"run: %w", err)
 		}
 		return 0, nil // everything inside has been killed
 	}

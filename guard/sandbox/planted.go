@@ -88,7 +88,8 @@ func Quarantine(list []Guarded) ([]planted, error) {
 	for _, g := range list {
 		moved, err := g.moveAway()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("sandbox: %s is protected and was created or changed by a command; it could not be moved away: %w", g.Path, err))
+			errs = append(errs, fmt.Errorf("sandbox: %s is protected and was created or changed by a command; it could not be "+
+				"moved away: %w", g.Path, err))
 		}
 		if err != nil || moved != "" {
 			found = append(found, planted{Path: g.Path, Moved: moved})

@@ -40,9 +40,9 @@ type Policy struct {
 	Masked []string
 	// Shown lists read-only exceptions inside Masked.
 	Shown []string
-	// Programs lists files outside of Writable that commands can neither read nor start. It adds to what an [execgate.Gate]
-	// refuses: the kernel starts none of them even if a process changes what another one is about to start. An attempt
-	// is still judged, by the file's name. Only Namespaces and Seatbelt enforce it.
+	// Programs lists files outside of Writable that commands can neither read nor start. It adds to what an
+	// [execgate.Gate] refuses: the kernel starts none of them even if a process changes what another one is about to
+	// start. An attempt is still judged, by the file's name. Only Namespaces and Seatbelt enforce it.
 	Programs []string
 	// Private lists directories that commands have of their own in the place of the host's: /tmp. Those that lie in what
 	// is denied or masked have no effect, and Landlock cannot mount them.

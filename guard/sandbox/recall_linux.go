@@ -38,12 +38,14 @@ func heldFile() (path string, now []byte) {
 		}
 		fmt.Fprintln(about, to)
 	}
-	for _, name := range []string{"sys/kernel/random/boot_id", "sys/user/max_user_namespaces", "sys/kernel/unprivileged_userns_clone",
+	for _, name := range []string{"sys/kernel/random/boot_id", "sys/user/max_user_namespaces",
+		"sys/kernel/unprivileged_userns_clone",
 		"sys/kernel/apparmor_restrict_unprivileged_userns", "self/attr/current", "self/status"} {
 		text, _ := os.ReadFile("/proc/" + name) // a setting that the system does not have cannot change
 		for line := range bytes.Lines(text) {
 			if key, _, found := bytes.Cut(line, []byte(":\t")); !found ||
-				bytes.Contains([]byte(" Uid Gid Groups CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp Seccomp_filters "), []byte(" "+string(key)+" ")) {
+				bytes.Contains([]byte(" Uid Gid Groups CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp Seccomp_filters "),
+					[]byte(" "+string(key)+" ")) {
 				about.Write(line)
 			}
 		}

@@ -65,7 +65,8 @@ func remedyAt(root string, user int, err error) string {
 	case errors.Is(err, unix.ENOSYS) || strings.Contains(err.Error(), unix.ENOSYS.Error()):
 		return "Linux 5.12 or later is needed"
 	case container:
-		return "A container has to be started with: --security-opt seccomp=seccomp.json --security-opt systempaths=unconfined " +
+		return "A container has to be started with: --security-opt seccomp=seccomp.json --security-opt " +
+			"systempaths=unconfined " +
 			"(toolhost profile seccomp prints seccomp.json)"
 	}
 	return ""

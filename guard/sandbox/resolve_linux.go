@@ -139,7 +139,8 @@ func resolveWritable(path string) (place.Object, error) {
 		return t, fmt.Errorf("sandbox: writable path %s: %w", path, err)
 	}
 	if t.Path == "/" {
-		return t, fmt.Errorf("sandbox: writable path %s is the root of the file system; name the directories that are meant", path)
+		return t, fmt.Errorf("sandbox: writable path %s is the root of the file system; name the directories that are meant",
+			path)
 	}
 	for _, d := range pseudo {
 		if place.Within(t.Path, d) {

@@ -31,7 +31,8 @@ var platformBackends, optionalBackends = []Backend(nil), []Backend{backendSeatbe
 
 func platformReport() Report {
 	return Report{
-		Why:    []string{"On macOS commands are not contained unless the settings ask for it; its sandbox-exec was not tried on a real machine."},
+		Why: []string{"On macOS commands are not contained unless the settings ask for it; its sandbox-exec was not " +
+			"tried on a real machine."},
 		Remedy: "Set sandbox.seatbelt to true in your user settings to contain them with it",
 	}
 }
@@ -96,7 +97,8 @@ func (e *seatbelt) check(ctx context.Context) error {
 		return fmt.Errorf("sandbox: start: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return &unavailableError{backendSeatbelt, fmt.Sprintf("a first trial failed: %v: %s", err, strings.TrimSpace(string(out))), ""}
+		return &unavailableError{backendSeatbelt, fmt.Sprintf("a first trial failed: %v: %s", err,
+			strings.TrimSpace(string(out))), ""}
 	}
 	return nil
 }

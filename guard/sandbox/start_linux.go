@@ -116,7 +116,9 @@ func (s *Sandbox) connectBy(k *connectgate.Connector, judged bool, cannot error)
 	case cannot == nil:
 		cannot = errors.New("this program runs under a filter that has a listener already, as in some containers")
 	}
-	s.report.Why = append(s.report.Why, fmt.Sprintf("%s: commands have no Unix sockets but pairs, allowUnixSockets included, for their connections cannot be judged: %v. Linux 5.9 or later is needed, with seccomp user notification, pidfd_getfd, process_vm_readv and CONFIG_UNIX_DIAG.", s.report.Backend, cannot))
+	s.report.Why = append(s.report.Why, fmt.Sprintf("%s: commands have no Unix sockets but pairs, allowUnixSockets "+
+		"included, for their connections cannot be judged: %v. Linux 5.9 or later is needed, with seccomp user "+
+		"notification, pidfd_getfd, process_vm_readv and CONFIG_UNIX_DIAG.", s.report.Backend, cannot))
 }
 
 // namespaceReport is what a sandbox with namespaces holds.

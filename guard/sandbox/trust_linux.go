@@ -34,7 +34,8 @@ var bundleVariables = []string{
 }
 
 // errNoBundle says why commands get no secrets put in.
-var errNoBundle = errors.New("this machine has no file of certificates to which that of the sandbox could be added; install the package ca-certificates")
+var errNoBundle = errors.New("this machine has no file of certificates to which that of the sandbox could be added; " +
+	"install the package ca-certificates")
 
 // trustAuthority returns what commands read in the place of the machine's certificates, with that of the proxy, and
 // the variables that name it.

@@ -19,7 +19,8 @@ import (
 // network answers the TUN device of commands, if they have one.
 func (s *Sandbox) network(n *insideProcess, o Options) error {
 	if n.noTUN != nil {
-		s.report.Why = append(s.report.Why, fmt.Sprintf("%s: programs that do not use the variables HTTP_PROXY and HTTPS_PROXY reach no hosts: %v. They do where %s exists (modprobe tun; in a container, --device %s).",
+		s.report.Why = append(s.report.Why, fmt.Sprintf("%s: programs that do not use the variables HTTP_PROXY and "+
+			"HTTPS_PROXY reach no hosts: %v. They do where %s exists (modprobe tun; in a container, --device %s).",
 			s.report.Backend, n.noTUN, namespaces.TUNDevice, namespaces.TUNDevice))
 		return nil
 	}

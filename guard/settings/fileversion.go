@@ -138,7 +138,8 @@ func readRegular(name string) ([]byte, os.FileInfo, error) {
 	realpath.DoNotWait(f, info)
 	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, nil, fmt.Errorf("%s does not end: it is a file of the kernel that waits for what is still to come, or a link to one", name)
+		return nil, nil, fmt.Errorf("%s does not end: it is a file of the kernel that waits for what is still to come, or a "+
+			"link to one", name)
 	}
 	if err == nil && len(text) > maxFileSize {
 		err = fmt.Errorf("%s is larger than %d bytes", name, maxFileSize)

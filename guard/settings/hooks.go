@@ -33,7 +33,8 @@ func (p *parser) classifier(v hujson.Value) {
 	if h, ok := p.hook(v, object); ok {
 		h.Timeout, h.Async = min(h.Timeout, classifierTimeout), false
 		if h.Type == "command" && !h.Uncontained {
-			p.warn(v, `%s runs contained, so that it cannot allow anything: add "contained": false, or let a person answer`, Classifier)
+			p.warn(v, `%s runs contained, so that it cannot allow anything: add "contained": false, or let a person answer`,
+				Classifier)
 		}
 		p.hooks[Classifier] = []HookMatcher{{Hooks: []Hook{h}, Source: p.entry(v, Classifier)}}
 	}

@@ -146,7 +146,8 @@ func permissionKeys() []key {
 		{name: keyDeny, form: formList, tightens: true, doc: "Rules that refuse a call. They win over all others.",
 			list: func(s *Settings) *[]Entry { return &s.Deny }},
 		{name: keyNative, form: formList, from: notWorkspace,
-			doc:  "Tools of Claude Code, such as Bash. Bare denies of these names in Claude Code's settings apply to Claude Code's own tools, not to those of toolhost.",
+			doc: "Tools of Claude Code, such as Bash. Bare denies of these names in Claude Code's settings apply to Claude " +
+				"Code's own tools, not to those of toolhost.",
 			list: func(s *Settings) *[]Entry { return &s.Native }},
 		{name: "permissions.additionalDirectories", form: formList, doc: "Directories beyond the roots that tools may use.",
 			list: func(s *Settings) *[]Entry { return &s.AdditionalDirectories }},
@@ -207,15 +208,18 @@ func sandboxKeys() []key {
 			func(s *Settings) *[]Entry { return &s.Sandbox.ExcludedCommands }),
 		list("filesystem.allowWrite", "Further paths commands may write. Without wildcards.", false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.AllowWrite }),
-		list("filesystem.denyWrite", "Paths commands in the sandbox must not write. Edit and Write may; see permissions.deny.", true,
+		list("filesystem.denyWrite", "Paths commands in the sandbox must not write. Edit and Write may; see "+
+			"permissions.deny.", true,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.DenyWrite }),
-		list("filesystem.denyRead", "Paths commands in the sandbox must not read. Read and the others may; see permissions.deny.", true,
+		list("filesystem.denyRead", "Paths commands in the sandbox must not read. Read and the others may; see "+
+			"permissions.deny.", true,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.DenyRead }),
 		list("filesystem.allowRead", "Paths below denyRead that commands may read all the same. Without wildcards.",
 			false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.AllowRead }),
 		{name: "sandbox.credentials.files", form: formList, tightens: true, member: "path",
-			doc:  "Files and directories commands in the sandbox must not read, or, with the mode \"mask\", as a copy, see credentials.md.",
+			doc: "Files and directories commands in the sandbox must not read, or, with the mode \"mask\", as a copy, see " +
+				"credentials.md.",
 			list: func(s *Settings) *[]Entry { return &s.Sandbox.Credentials.Files }},
 		{name: "sandbox.credentials.envVars", form: formList, tightens: true, member: "name",
 			doc:  "Variables commands in the sandbox do not get, or, with the mode \"mask\", a sentinel.",
@@ -242,14 +246,17 @@ func networkKeys() []key {
 		{name: keyManagedDomains, form: formSwitch, from: onlyManaged, def: "false",
 			doc: "Only allowedDomains and programs of managed files count.",
 			set: func(s *Settings, e Entry) { s.Sandbox.Network.ManagedDomainsOnly = e.Text == "true" }},
-		on("network.allowPrivate", "Let allowed names lead to addresses of private networks, such as a company's registry.", "false", strict(false),
+		on("network.allowPrivate", "Let allowed names lead to addresses of private networks, such as a company's registry.",
+			"false", strict(false),
 			func(s *Settings) *bool { return &s.Sandbox.Network.AllowPrivate }),
-		on("network.allowLocalBinding", "Let commands listen on the host's loopback: publishes their ports over HTTP too.", "false", strict(false),
+		on("network.allowLocalBinding", "Let commands listen on the host's loopback: publishes their ports over HTTP too.",
+			"false", strict(false),
 			func(s *Settings) *bool { return &s.Sandbox.Network.AllowLocalBinding }),
 		{name: "sandbox.network.publishPorts", form: formSwitch, order: strict(false),
 			doc: "Publish ports commands listen on, on the host's loopback. By default on for stdio, off for HTTP.",
 			set: func(s *Settings, e Entry) { on := e.Text == "true"; s.Sandbox.Network.PublishPorts = &on }},
-		list("network.allowUnixSockets", "Unix sockets of programs outside the sandbox, and directories of them, that commands may connect to.", false,
+		list("network.allowUnixSockets", "Unix sockets of programs outside the sandbox, and directories of them, that "+
+			"commands may connect to.", false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.AllowUnixSockets }),
 		on("network.allowAllUnixSockets", "Let commands connect to every Unix socket that has a path.", "false",
 			strict(false),
@@ -263,7 +270,8 @@ func ownKeys() []key {
 			doc: "How many characters of a result clients get whose own bound is not known.",
 			set: func(s *Settings, e Entry) { s.Clients.MaxResult, _ = strconv.Atoi(e.Text) }},
 		{name: "results.maskSecrets", form: formSwitch, order: strict(true), def: "false",
-			doc: "Mask keys and tokens in results of other servers and of the web. Without it, results only say that they hold some.",
+			doc: "Mask keys and tokens in results of other servers and of the web. Without it, results only say that they " +
+				"hold some.",
 			set: flag(func(s *Settings) *bool { return &s.Results.MaskSecrets })},
 		{name: "write.fsync", form: formSwitch, order: strict(true), def: "false",
 			doc: "Make each written file durable against power loss, for about 4 ms each.",
@@ -274,16 +282,20 @@ func ownKeys() []key {
 		{name: "gate.parallel", form: formNumber, def: "10", doc: "How many concurrency-safe calls run at once.",
 			set: func(s *Settings, e Entry) { s.Gate.Parallel, _ = strconv.Atoi(e.Text) }},
 		{name: "bash.env.pass", form: formList, from: notWorkspace,
-			doc:  "Variables of the host's environment that commands of callers over HTTP get, besides those that hold no credentials (PATH, LANG, GOPATH and the like). With wildcards.",
+			doc: "Variables of the host's environment that commands of callers over HTTP get, besides those that hold no " +
+				"credentials (PATH, LANG, GOPATH and the like). With wildcards.",
 			list: func(s *Settings) *[]Entry { return &s.Bash.EnvPass }},
 		{name: "bash.execGate", form: formChoice, from: notWorkspace, order: []string{auto, Off}, def: auto, unknown: auto,
-			doc: "Judge the programs that commands start when they start, where rules speak of commands. With off, the text of a command alone is judged.",
+			doc: "Judge the programs that commands start when they start, where rules speak of commands. With off, the text " +
+				"of a command alone is judged.",
 			set: choice(func(s *Settings) *string { return &s.Bash.ExecGate })},
 		{name: "tools.with", form: formList, from: notWorkspace,
-			doc:  "Tools that are served in addition, by name: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, Skill, EnterWorktree, ExitWorktree. A host reads it when it starts.",
+			doc: "Tools that are served in addition, by name: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, " +
+				"ReadMcpResource, Skill, EnterWorktree, ExitWorktree. A host reads it when it starts.",
 			list: func(s *Settings) *[]Entry { return &s.ToolsWith }},
 		{name: "agent.runner", form: formRunner, from: notWorkspace,
-			doc: "The agent that the tool Agent runs: claude, codex, the name of another client, or an object with command, args, model, resume, env, hosts, config and parse. " +
+			doc: "The agent that the tool Agent runs: claude, codex, the name of another client, or an object with command, " +
+				"args, model, resume, env, hosts, config and parse. " +
 				"Without it there is no such tool.",
 			set: func(s *Settings, e Entry) { s.Agent.Runner = e }},
 		{name: "agent.maxTurns", form: formNumber, from: notWorkspace, def: "50", doc: "How many turns an agent takes at most.",
@@ -301,7 +313,8 @@ func ownKeys() []key {
 			doc: "Keep what files held before commands changed them, so that it can be taken back.",
 			set: choice(func(s *Settings) *string { return &s.History.Commands })},
 		{name: "approvals.notify", form: formText, from: notWorkspace,
-			doc: "The webhook or topic (ntfy+https://SERVER/TOPIC) that is told of questions at the console, with a link to each. A host reads it when it starts.",
+			doc: "The webhook or topic (ntfy+https://SERVER/TOPIC) that is told of questions at the console, with a link to " +
+				"each. A host reads it when it starts.",
 			set: choice(func(s *Settings) *string { return &s.Approvals.Notify })},
 		{name: "approvals.origin", form: formText, from: notWorkspace,
 			doc: "The HTTPS address of the links, which your proxy passes to approvals.listen.",
@@ -352,7 +365,8 @@ func searchKeys() []key {
 func webKeys() []key {
 	return []key{
 		{name: "web.allowPrivate", form: formList, from: notWorkspace,
-			doc:  "Hosts with their port, as wiki.corp:443, that WebFetch reaches although their addresses are private or their port is unusual.",
+			doc: "Hosts with their port, as wiki.corp:443, that WebFetch reaches although their addresses are private or " +
+				"their port is unusual.",
 			list: func(s *Settings) *[]Entry { return &s.Web.AllowPrivate }},
 		{name: "web.robots", form: formChoice, from: notWorkspace, order: []string{"keep", "ignore"}, def: "keep", unknown: "keep",
 			doc: "Keep to what robots.txt of a site says, or ignore it.",
@@ -360,7 +374,8 @@ func webKeys() []key {
 		{name: "web.userAgent", form: formText, from: notWorkspace, doc: "What WebFetch and WebSearch call themselves to servers.",
 			set: choice(func(s *Settings) *string { return &s.Web.UserAgent })},
 		{name: "web.search", form: formList, from: notWorkspace, objects: true,
-			doc:  "Who answers WebSearch, in order: {provider: searxng, url}, {provider: brave, keyFile or keyEnv}, {provider: command, command}.",
+			doc: "Who answers WebSearch, in order: {provider: searxng, url}, {provider: brave, keyFile or keyEnv}, {provider: " +
+				"command, command}.",
 			list: func(s *Settings) *[]Entry { return &s.Web.Search }},
 	}
 }

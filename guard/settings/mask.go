@@ -67,7 +67,8 @@ func maskOf(e Entry, member string) (m Mask, err error) {
 	case member == "name" && !variableName.MatchString(e.Text):
 		return m, fmt.Errorf("%q is not the name of a variable", e.Text)
 	case member == "path" && m.Extract == "" && !credential.HasReader(e.Text):
-		return m, errors.New(`what is secret in it is not known: add "extract", a regular expression whose group is the secret`)
+		return m,
+			errors.New(`what is secret in it is not known: add "extract", a regular expression whose group is the secret`)
 	}
 	for _, host := range m.InjectHosts {
 		if name := strings.TrimPrefix(host, "*."); name == "" || strings.Contains(name, "*") {
@@ -122,7 +123,8 @@ func (m *merger) masks(member string, list []Entry, allowed []string) (masks []M
 		if err == nil {
 			for _, host := range mask.InjectHosts {
 				if !slices.ContainsFunc(allowed, func(pattern string) bool { return covers(pattern, host) }) {
-					err = fmt.Errorf("the inject host %s is not in sandbox.network.allowedDomains (toolhost allow-host %s)", host, host)
+					err = fmt.Errorf("the inject host %s is not in sandbox.network.allowedDomains (toolhost allow-host %s)", host,
+						host)
 				}
 			}
 		}

@@ -169,7 +169,8 @@ func (p *parser) position(offset int) (line, column int) {
 
 func (p *parser) warn(v hujson.Value, format string, args ...any) {
 	line, column := p.position(v.StartOffset)
-	p.warnings = append(p.warnings, warning{File: p.source.file, Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
+	p.warnings = append(p.warnings, warning{File: p.source.file, Line: line, Column: column,
+		Text: fmt.Sprintf(format, args...)})
 }
 
 func (p *parser) entry(v hujson.Value, text string) Entry {
@@ -217,7 +218,8 @@ func (p *parser) member(prefix, path string, m hujson.ObjectMember) {
 	case path == "env":
 		p.environment(m.Value)
 	case p.namesBubblewrap(path, m.Value):
-		p.warn(m.Name, "%q names bubblewrap, which toolhost no longer uses: it is skipped, and commands run in the best sandbox "+
+		p.warn(m.Name, "%q names bubblewrap, which toolhost no longer uses: it is skipped, and commands run in the best "+
+			"sandbox "+
 			"that works here (toolhost doctor names it). Remove it", path)
 	case p.words.groups[path]:
 		if object, ok := m.Value.Value.(*hujson.Object); ok {

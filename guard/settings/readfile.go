@@ -55,7 +55,8 @@ func (s *reloader) refresh(f *file, now time.Time) bool {
 		return s.fail(f, err)
 	}
 	if !f.kind.inWorkspace() && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
-		next.warnings = append(next.warnings, warning{File: f.file, Text: "every user of this machine can write this file: run chmod o-w on it"})
+		next.warnings = append(next.warnings, warning{File: f.file, Text: "every user of this machine can write this file: " +
+			"run chmod o-w on it"})
 	}
 	f.text = text
 	s.expose(f)
@@ -164,7 +165,8 @@ func (s *reloader) void(f *file, err error) bool {
 		next.warnings = nil // without the warning about removed rules: the warning below says more
 	}
 	f.layer, f.err = next, nil
-	return f.setStale(err, "the file does not count until it can be read; only deny and ask rules that were read from it before stay in force")
+	return f.setStale(err, "the file does not count until it can be read; only deny and ask rules that were read from it "+
+		"before stay in force")
 }
 
 // setStale sets the warning that a file cannot be used, and reports whether it is a new one.

@@ -66,7 +66,8 @@ type file struct {
 }
 
 func newReloader(cfg Config) *reloader {
-	s := &reloader{cfg: cfg, words: newKeySet(), files: map[string]*file{}, dirs: map[string]*directory{}, now: time.Now, trust: &trustStore{},
+	s := &reloader{cfg: cfg, words: newKeySet(), files: map[string]*file{}, dirs: map[string]*directory{}, now: time.Now,
+		trust:  &trustStore{},
 		listed: map[string][]string{}, dropIns: dropIns, regular: readRegular}
 	if err := cfg.check(); err != nil {
 		s.errs = []error{err}
@@ -280,7 +281,8 @@ func (s *reloader) merged() *Settings {
 		}
 		notes = append(notes, f.layer.warnings...)
 		if f.exposed {
-			notes = append(notes, warning{File: f.file, Text: "a link leads through a root, where commands write: what the file allows, and its hooks, are taken over at the next start only"})
+			notes = append(notes, warning{File: f.file, Text: "a link leads through a root, where commands write: what the " +
+				"file allows, and its hooks, are taken over at the next start only"})
 		}
 		if f.stale != nil {
 			notes = append(notes, *f.stale)

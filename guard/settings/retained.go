@@ -20,7 +20,8 @@ func retained(before, after []Entry) (joined, kept []Entry) {
 		joined = slices.DeleteFunc(joined, carvesOut)
 	}
 	for _, e := range before {
-		stands := slices.ContainsFunc(joined, func(other Entry) bool { return other.Text == e.Text && (e.Object != "" || other.Object == "") })
+		stands := slices.ContainsFunc(joined,
+			func(other Entry) bool { return other.Text == e.Text && (e.Object != "" || other.Object == "") })
 		if !stands && !carvesOut(e) {
 			e.Object = "" // the denial stays, and the mask does not
 			joined, kept = append(joined, e), append(kept, e)

@@ -35,9 +35,11 @@ func Schema() *jsonschema.Schema {
 		property(hooks, event, &jsonschema.Schema{Type: "array", Items: groupSchema()})
 	}
 	classifier := hookSchema()
-	classifier.Description = "A command or HTTP hook that answers allow or ask in the mode auto, in 5 seconds at most. A command needs \"contained\": false. It counts from user and managed settings only."
+	classifier.Description = "A command or HTTP hook that answers allow or ask in the mode auto, in 5 seconds at most. " +
+		"A command needs \"contained\": false. It counts from user and managed settings only."
 	property(property(top, "permissions", &jsonschema.Schema{Type: "object"}), "classifier", classifier)
-	property(top, "env", &jsonschema.Schema{Type: "object", Description: "Added to the environment of commands, but for what changes how Bash reads a command (BASH_ENV and the like). Of its PATH, $PATH and other variables are expanded.",
+	property(top, "env", &jsonschema.Schema{Type: "object", Description: "Added to the environment of commands, but for " +
+		"what changes how Bash reads a command (BASH_ENV and the like). Of its PATH, $PATH and other variables are expanded.",
 		AdditionalProperties: &jsonschema.Schema{Type: "string"}})
 	property(top, "$schema", &jsonschema.Schema{Type: "string"})
 	return top
@@ -80,14 +82,19 @@ func (k *key) schema() *jsonschema.Schema {
 			entry := &jsonschema.Schema{Type: "object", Required: []string{k.member, "mode"}}
 			property(entry, k.member, s.Items)
 			property(entry, "mode", &jsonschema.Schema{Type: "string", Enum: []any{"deny", "mask"}})
-			property(entry, "injectHosts", &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string", MinLength: jsonschema.Ptr(1)}, Description: "With the mode mask: the hosts that get the value."})
-			property(entry, "body", &jsonschema.Schema{Type: "boolean", Description: "With the mode mask: put the value into forms, too."})
+			property(entry, "injectHosts", &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string",
+				MinLength: jsonschema.Ptr(1)}, Description: "With the mode mask: the hosts that get the value."})
+			property(entry, "body", &jsonschema.Schema{Type: "boolean", Description: "With the mode mask: put the value into " +
+				"forms, too."})
 			if k.member == "path" {
-				property(entry, "extract", &jsonschema.Schema{Type: "string", Description: "A regular expression whose group is the secret."})
+				property(entry, "extract", &jsonschema.Schema{Type: "string", Description: "A regular expression whose group is " +
+					"the secret."})
 			} else {
-				property(entry, "header", &jsonschema.Schema{Type: "string", Description: "What WebFetch sends to the hosts, with the value for $: \"Authorization: Bearer $\"."})
+				property(entry, "header", &jsonschema.Schema{Type: "string", Description: "What WebFetch sends to the hosts, " +
+					"with the value for $: \"Authorization: Bearer $\"."})
 				property(entry, "file", &jsonschema.Schema{Type: "string", Description: "The file that holds the value."})
-				property(entry, "command", &jsonschema.Schema{Type: "string", Description: "A command that the host runs, and that writes the value."})
+				property(entry, "command", &jsonschema.Schema{Type: "string", Description: "A command that the host runs, and " +
+					"that writes the value."})
 			}
 			s.Items = entry
 		}
@@ -220,7 +227,8 @@ func hookSchema() *jsonschema.Schema {
 	property(hook, "command", text("Run by a shell; gets the event as JSON on standard input."))
 	property(hook, "args", &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"},
 		Description: "Arguments of the command, which is then started without a shell."})
-	property(hook, "shell", &jsonschema.Schema{Type: "string", Enum: []any{"bash", "powershell"}, Description: "What reads the command."})
+	property(hook, "shell", &jsonschema.Schema{Type: "string", Enum: []any{"bash", "powershell"},
+		Description: "What reads the command."})
 	property(hook, "async", &jsonschema.Schema{Type: "boolean", Description: "Not waited for; nothing it says counts."})
 	property(hook, "contained", &jsonschema.Schema{Type: "boolean", Default: json.RawMessage("true"),
 		Description: "With false it runs outside of the sandbox, with your rights. Does not count from workspace files."})
@@ -236,7 +244,8 @@ func hookSchema() *jsonschema.Schema {
 
 func groupSchema() *jsonschema.Schema {
 	group := &jsonschema.Schema{Type: "object", Required: []string{"hooks"}}
-	property(group, "matcher", &jsonschema.Schema{Type: "string", Description: "Tool names, or a regular expression. Empty or \"*\": every tool."})
+	property(group, "matcher", &jsonschema.Schema{Type: "string", Description: "Tool names, or a regular expression. " +
+		"Empty or \"*\": every tool."})
 	property(group, "hooks", &jsonschema.Schema{Type: "array", Items: hookSchema()})
 	return group
 }

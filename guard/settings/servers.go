@@ -41,7 +41,8 @@ func serverKeys() []key {
 		{name: keyServers, form: formList, raw: "object", doc: "Other MCP servers, by name, as Claude Code writes them. Their tools are served as mcp__SERVER__TOOL.",
 			list: func(s *Settings) *[]Entry { return &s.Servers.Entries }},
 		{name: keyImport, form: formList, from: notWorkspace,
-			doc:  "Which servers of Claude Code are served too: \"project\" (.mcp.json), \"user\" and \"local\" (~/.claude.json).",
+			doc: "Which servers of Claude Code are served too: \"project\" (.mcp.json), \"user\" and \"local\" " +
+				"(~/.claude.json).",
 			list: func(s *Settings) *[]Entry { return &s.Servers.Import }},
 		{name: "allowedMcpServers", form: formList, raw: "array", tightens: true, doc: "Servers that may be used: {\"serverName\"}, {\"serverCommand\"} or {\"serverUrl\"}. An empty list allows none.",
 			list: func(s *Settings) *[]Entry { return &s.Servers.Allowed }},

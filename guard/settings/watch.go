@@ -74,7 +74,8 @@ func (w *Watcher) Follow(onChange func(*Settings)) {
 	w.onChange = onChange
 	told := w.Current()
 	if err := w.open(); err != nil {
-		w.reloader.cfg.log().Warn("changes of the settings are seen at the next call only: this system gives no notification", "error", err)
+		w.reloader.cfg.log().Warn("changes of the settings are seen at the next call only: this system gives no notification",
+			"error", err)
 	}
 	w.begin(told)
 	w.Reload() // for changes before the watch began

@@ -37,7 +37,8 @@ func (k *Keeper) Begin(dirs []string, keep bool) (c *Command, notes []string, er
 
 // GitPrelude is the text before that of a shell command, see [Command.Prelude]. It adds to the settings that the
 // variables of git name.
-const GitPrelude = "export GIT_CONFIG_KEY_${GIT_CONFIG_COUNT:-0}=core.trustctime GIT_CONFIG_VALUE_${GIT_CONFIG_COUNT:-0}=false " +
+const GitPrelude = "export GIT_CONFIG_KEY_${GIT_CONFIG_COUNT:-0}=core.trustctime " +
+	"GIT_CONFIG_VALUE_${GIT_CONFIG_COUNT:-0}=false " +
 	"GIT_CONFIG_COUNT=$((${GIT_CONFIG_COUNT:-0}+1)); "
 
 // Prelude returns the text that must precede that of a shell command, "" if no files were exchanged for it. An

@@ -127,7 +127,8 @@ func (p *place) useTemporary(why error) error {
 		_ = p.store.close()
 	}
 	p.store, p.temporary, p.memory.read = s, true, 0
-	p.note("The state of protected files cannot be used (%v). Until this host ends, what commands write to them is held in %s.",
+	p.note("The state of protected files cannot be used (%v). Until this host ends, what commands write to them is held "+
+		"in %s.",
 		why, dir)
 	for rel, was := range p.rec.Files { // its copy is lost
 		was.Copy = ""

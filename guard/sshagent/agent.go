@@ -57,7 +57,8 @@ type Agent struct {
 }
 
 // ErrNoAgent says that there is no agent of the person.
-var ErrNoAgent = errors.New("SSH_AUTH_SOCK names no agent: start one, as with eval \"$(ssh-agent)\", and add a key with ssh-add")
+var ErrNoAgent = errors.New("SSH_AUTH_SOCK names no agent: start one, as with eval \"$(ssh-agent)\", and add a key " +
+	"with ssh-add")
 
 // Listen makes the socket of an agent. Serve must be called for programs to be answered.
 func Listen(destinations []Destination) (*Agent, error) {
@@ -279,7 +280,8 @@ func (s *session) bind(text []byte) error {
 		}
 	}
 	if s.allowed == nil {
-		s.used(s.pid, s.destinations[0], "a command tried to log in at a host that sandbox.credentials.sshAgent does not name, or whose key is not in known_hosts")
+		s.used(s.pid, s.destinations[0], "a command tried to log in at a host that sandbox.credentials.sshAgent does not "+
+			"name, or whose key is not in known_hosts")
 		return errors.New("another host")
 	}
 	return nil

@@ -14,8 +14,8 @@ func OpenOwn(path string, how int) (*os.File, error) {
 	return os.OpenFile(path, how|unix.O_NOFOLLOW, 0o600)
 }
 
-// TryLock locks a file for this process alone, if no other process has it locked. A shared lock of this process is given
-// up in any case.
+// TryLock locks a file for this process alone, if no other process has it locked. A shared lock of this process is
+// given up in any case.
 func TryLock(f *os.File) bool { return lock(f, unix.LOCK_EX|unix.LOCK_NB) == nil }
 
 // ShareLock locks a file so that other processes may share it, and waits for one that has it alone. It fails on a file

@@ -28,4 +28,5 @@ func tryLock(f *os.File) (bool, error) {
 	}
 }
 
-func unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) } // unlocking a file that is not locked does no harm
+// unlocking a file that is not locked does no harm
+func unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }

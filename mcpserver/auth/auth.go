@@ -65,7 +65,8 @@ func (a Any) Verify(ctx context.Context, bearer string) (Identity, error) {
 			return who, nil
 		}
 		var e *Error
-		if errors.As(err, &e) && (e.Kind > worst.Kind || e.Kind == worst.Kind && worst.Scope == "" && e.Reason != unknownToken) {
+		if errors.As(err, &e) && (e.Kind > worst.Kind || e.Kind == worst.Kind && worst.Scope == "" &&
+			e.Reason != unknownToken) {
 			worst = e
 		}
 	}

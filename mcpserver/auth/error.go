@@ -115,7 +115,8 @@ func ParseAuthorization(headers []string) (bearer, wrong string) {
 	case 1:
 		return parseBearer(headers[0])
 	}
-	return "", fmt.Sprintf("the Authorization header is there %d times, and somebody on the way could have taken another one", len(headers))
+	return "", fmt.Sprintf("the Authorization header is there %d times, and somebody on the way could have taken "+
+		"another one", len(headers))
 }
 
 // parseBearer returns the token in an Authorization header, or describes what is wrong with the header.

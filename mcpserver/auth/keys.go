@@ -95,7 +95,8 @@ func (k *issuerKeys) find(ctx context.Context) (*oidc.RemoteKeySet, error) {
 func (k *issuerKeys) unavailable(err error) *Error {
 	return &Error{
 		Kind: unavailable, Retry: fetchAgain, Cause: err,
-		Reason: fmt.Sprintf("the access token cannot be checked now, because its issuer %s cannot be asked for its keys", k.issuer),
+		Reason: fmt.Sprintf("the access token cannot be checked now, because its issuer %s cannot be asked for its keys",
+			k.issuer),
 	}
 }
 

@@ -55,7 +55,8 @@ func NewOAuth(cfg OAuthConfig) (*oauth, error) {
 		strings.ContainsAny(cfg.Issuer, " \t\r\n"):
 		return nil, fmt.Errorf("the issuer %q is not an address such as https://login.example.com", cfg.Issuer)
 	case u.Scheme != "https" && (u.Scheme != "http" || !guard.IsLoopback(u.Hostname())):
-		return nil, fmt.Errorf("the issuer %s must be an https address: anyone who can change its answers can make tokens", cfg.Issuer)
+		return nil, fmt.Errorf("the issuer %s must be an https address: anyone who can change its answers can make tokens",
+			cfg.Issuer)
 	case cfg.Audience == "":
 		return nil, errors.New("an issuer makes tokens for many: name the audience that says which are for this host")
 	case strings.ContainsAny(cfg.ScopePrefix, " \t\r\n\"\\"):
@@ -124,7 +125,8 @@ func (o *oauth) Verify(ctx context.Context, bearer string) (Identity, error) {
 		return Identity{}, refuse(Invalid, "the claims of the access token cannot be read: %s", err)
 	}
 	if name := lookalike(exact); name != "" {
-		return Identity{}, refuse(Invalid, "the access token has a claim %.40q, which is spelt nearly like one that is checked", name)
+		return Identity{}, refuse(Invalid, "the access token has a claim %.40q, which is spelt nearly like one that is "+
+			"checked", name)
 	}
 	if err := c.check(time.Now()); err != nil {
 		return Identity{}, err

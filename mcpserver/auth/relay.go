@@ -56,7 +56,8 @@ func (r *Relay) Verify(_ context.Context, bearer string) (Identity, error) {
 		return Identity{}, err
 	}
 	if len(r.valid) >= maxRelayed {
-		return Identity{}, refuse(Insufficient, "the host of this workspace has had %d callers, which are the most: try again after it has ended", maxRelayed)
+		return Identity{}, refuse(Insufficient, "the host of this workspace has had %d callers, which are the most: try "+
+			"again after it has ended", maxRelayed)
 	}
 	var revoke context.CancelFunc
 	who.Valid, revoke = context.WithCancel(context.Background())

@@ -33,7 +33,8 @@ func ReadToken(file string) (string, error) {
 		return "", fmt.Errorf("the token file %s begins with a byte order mark, which no client sends: save it without",
 			file)
 	case len(token) < minToken || len(token) > maxBearer || strings.ContainsFunc(token, odd):
-		return "", fmt.Errorf("the token file %s must hold one token of at least %d and at most %d characters, printable ASCII without blanks and commas: no request could carry another one", file, minToken, maxBearer)
+		return "", fmt.Errorf("the token file %s must hold one token of at least %d and at most %d characters, printable "+
+			"ASCII without blanks and commas: no request could carry another one", file, minToken, maxBearer)
 	}
 	return token, nil
 }
@@ -47,7 +48,8 @@ type staticToken struct {
 // NewStaticToken returns a verifier of one token. Neither the token nor the principal may be empty.
 func NewStaticToken(token, principal string) (*staticToken, error) {
 	if token == "" || principal == "" {
-		return nil, errors.New("a server on a port needs a token and a name for its bearer: any page in a browser can reach it")
+		return nil, errors.New("a server on a port needs a token and a name for its bearer: any page in a browser can " +
+			"reach it")
 	}
 	return &staticToken{who: Identity{Principal: principal, Rights: All}, sum: sha256.Sum256([]byte(token))}, nil
 }

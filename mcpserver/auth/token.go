@@ -128,7 +128,8 @@ func CheckName(name string) error {
 	if usableName(name) {
 		return nil
 	}
-	return fmt.Errorf("the name %q is not one to %d letters, digits, dots, dashes or underscores, beginning with a letter or digit", name, maxName)
+	return fmt.Errorf("the name %q is not one to %d letters, digits, dots, dashes or underscores, beginning with a "+
+		"letter or digit", name, maxName)
 }
 
 func (t Token) check() error {
@@ -146,7 +147,8 @@ func (t Token) check() error {
 	}
 	for _, server := range t.Servers {
 		if strings.Trim(server, letters+"_-") != "" || server == "" {
-			return fmt.Errorf("the server %q of %q is not named in letters, digits, dashes and underscores, as `toolhost mcp list` names it", server, t.Name)
+			return fmt.Errorf("the server %q of %q is not named in letters, digits, dashes and underscores, as `toolhost mcp "+
+				"list` names it", server, t.Name)
 		}
 	}
 	return nil

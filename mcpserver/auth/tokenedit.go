@@ -142,7 +142,8 @@ func resolveLinks(file string) (string, error) {
 		return "", fmt.Errorf("the tokens file %s is a link that leads nowhere: %w", file, err)
 	}
 	if info, err := os.Lstat(real); err == nil && info.Mode().IsRegular() && linkCount(info) > 1 {
-		return "", fmt.Errorf("the tokens file %s has %d names (hard links), and a host that reads it by another one would not see the change: leave only one", real, linkCount(info))
+		return "", fmt.Errorf("the tokens file %s has %d names (hard links), and a host that reads it by another one would "+
+			"not see the change: leave only one", real, linkCount(info))
 	}
 	return real, nil
 }

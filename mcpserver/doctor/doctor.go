@@ -111,7 +111,8 @@ func (s *Subject) rules() []Finding {
 			names = append(names, strings.TrimSpace(e.Text))
 		}
 		slices.Sort(names)
-		all = append(all, Finding{LevelOK, "rules", "by rules.native, bare denies mean the client's own tools, not ours: " + strings.Join(slices.Compact(names), ", "), ""})
+		all = append(all, Finding{LevelOK, "rules", "by rules.native, bare denies mean the client's own tools, not ours: " +
+			strings.Join(slices.Compact(names), ", "), ""})
 	}
 	for _, w := range slices.Concat(s.Policy.Warnings(), s.Idle) {
 		all = append(all, Finding{LevelWarn, "rules", w, "correct the entry"})
@@ -120,7 +121,9 @@ func (s *Subject) rules() []Finding {
 		all = append(all, Finding{LevelWarn, "rules", d.String(), d.Remedy()})
 	}
 	if len(set.Untrusted) > 0 {
-		all = append(all, Finding{LevelWarn, "trust", fmt.Sprintf("%d entries of the workspace's settings are left out, because they would loosen the rules", len(set.Untrusted)), "look at them with toolhost rules, and run toolhost trust"})
+		all = append(all, Finding{LevelWarn, "trust", fmt.Sprintf("%d entries of the workspace's settings are left out, "+
+			"because they would loosen the rules", len(set.Untrusted)), "look at them with toolhost rules, and run " +
+			"toolhost trust"})
 	}
 	return all
 }
@@ -131,7 +134,8 @@ func web() []Finding {
 	if proxy.HTTPProxy == "" && proxy.HTTPSProxy == "" {
 		return nil
 	}
-	return []Finding{{LevelOK, "web", "WebFetch goes through the proxy of the environment, which resolves names: this host checks names and not what they lead to", ""}}
+	return []Finding{{LevelOK, "web", "WebFetch goes through the proxy of the environment, which resolves names: this " +
+		"host checks names and not what they lead to", ""}}
 }
 
 // sandbox says in plain words what holds a command.

@@ -38,7 +38,8 @@ func NoteHook(state string, h settings.Hook, failure error) error {
 		if err != nil && !errors.Is(err, statedir.ErrDamaged) { // a damaged file is replaced
 			return err
 		}
-		all = slices.DeleteFunc(all, func(f HookFailure) bool { return f.Command == h.Command || time.Since(f.Time) > hookAge })
+		all = slices.DeleteFunc(all,
+			func(f HookFailure) bool { return f.Command == h.Command || time.Since(f.Time) > hookAge })
 		all = append(all, HookFailure{time.Now().UTC(), h.Command, audit.Clip(failure.Error())})
 		return statedir.Save(file, all[max(0, len(all)-hookFailures):])
 	})
@@ -70,7 +71,8 @@ func (s *Subject) hooks() (findings []Finding) {
 				if kind := group.Source.Kind; kind == settings.Project || kind == settings.Local {
 					do = "move it to your user settings with"
 				}
-				remedy := fmt.Sprintf(`if the sandbox is why, %s "contained": false (now in %s): then it runs with your rights`, do, group.Source.Where())
+				remedy := fmt.Sprintf(`if the sandbox is why, %s "contained": false (now in %s): then it runs with your rights`, do,
+					group.Source.Where())
 				findings = append(findings, Finding{LevelWarn, "hooks", text, remedy})
 			}
 		}

@@ -23,7 +23,8 @@ func (s *Subject) state() []Finding {
 		err = writable(dir)
 	}
 	if err != nil {
-		return []Finding{{LevelWarn, "state", fmt.Sprintf("%s cannot be used: %v. Long results are not kept, changes cannot be undone", dir, err), "name another with --state-dir"}}
+		return []Finding{{LevelWarn, "state", fmt.Sprintf("%s cannot be used: %v. Long results are not kept, changes cannot "+
+			"be undone", dir, err), "name another with --state-dir"}}
 	}
 	held, damage := s.history()
 	size := func(name string) string { return mebibytes(privatefile.Size(filepath.Join(dir, name))) }
@@ -41,7 +42,8 @@ const mostHolders = 5
 func (s *Subject) history() (held string, damage []Finding) {
 	all, err := s.Box.Holdings()
 	if err != nil {
-		damage = append(damage, Finding{LevelWarn, "history", fmt.Sprintf("it cannot be read: %v", err), "move it away to begin another"})
+		damage = append(damage, Finding{LevelWarn, "history", fmt.Sprintf("it cannot be read: %v", err),
+			"move it away to begin another"})
 	}
 	var holders []string
 	for _, h := range all {
@@ -49,7 +51,9 @@ func (s *Subject) history() (held string, damage []Finding) {
 			holders = append(holders, fmt.Sprintf("%s %s", cmp.Or(h.Principal, "unknown"), mebibytes(h.Bytes)))
 		}
 		if h.Damaged {
-			damage = append(damage, Finding{LevelWarn, "history", fmt.Sprintf("the index of the changes of %s is damaged; what its copy has is used", cmp.Or(h.Principal, "a caller")), "nothing: a host that runs sets aside what cannot be read"})
+			damage = append(damage, Finding{LevelWarn, "history", fmt.Sprintf("the index of the changes of %s is damaged; "+
+				"what its copy has is used", cmp.Or(h.Principal, "a caller")), "nothing: a host that runs sets aside what cannot " +
+				"be read"})
 		}
 		if h.Aside != "" {
 			damage = append(damage, Finding{LevelWarn, "history", "it was damaged; what could not be read is in " +
@@ -70,7 +74,8 @@ func (s *Subject) keys() (all []Finding) {
 	}
 	odd := filepath.Join(s.StateDir, "results", resultstore.DamagedKey)
 	if _, err := os.Lstat(odd); err == nil {
-		all = append(all, Finding{LevelWarn, "results", "the key of kept results was damaged and was replaced; without its copy, results that were kept before are not found", "delete " + odd})
+		all = append(all, Finding{LevelWarn, "results", "the key of kept results was damaged and was replaced; without its " +
+			"copy, results that were kept before are not found", "delete " + odd})
 	}
 	return all
 }
@@ -96,7 +101,8 @@ func (s *Subject) audit() Finding {
 	}
 	f.Text += fmt.Sprintf(", rotated at %s, %d earlier files are kept", mebibytes(s.AuditMaxSize), s.AuditKeep)
 	if err := writable(filepath.Dir(path)); err != nil {
-		f.Level, f.Remedy = LevelWarn, "make its directory writable, or let another program rotate it and set --audit-max-size 0"
+		f.Level, f.Remedy = LevelWarn, "make its directory writable, or let another program rotate it and set "+
+			"--audit-max-size 0"
 		f.Text += fmt.Sprintf("; but it cannot be rotated: %v", err)
 	}
 	return f

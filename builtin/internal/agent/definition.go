@@ -182,7 +182,8 @@ func (d Definition) fill(members map[string]any, tool func(string) string) (Defi
 			}
 		case "permissionMode":
 			if d.Mode, _ = v.(string); !slices.Contains(modes, d.Mode) {
-				ignored, d.Mode = append(ignored, fmt.Sprintf("permissionMode %v (an agent has the mode of its caller or a stricter one)", v)), ""
+				ignored, d.Mode = append(ignored, fmt.Sprintf("permissionMode %v (an agent has the mode of its caller or a "+
+					"stricter one)", v)), ""
 			}
 		case "maxTurns":
 			n, _ := v.(uint64)

@@ -376,7 +376,9 @@ func Advice(err error) string {
 	case errors.Is(err, syscall.EROFS):
 		return "; the file system is mounted read-only"
 	case errors.Is(err, syscall.EPERM):
-		return "; no permission lets this user write it: it may be immutable or only be appended to (lsattr shows an i or an a, which a person takes away with chattr -i or -a), or another's in a directory where only owners may replace files"
+		return "; no permission lets this user write it: it may be immutable or only be appended to (lsattr shows an i or " +
+			"an a, which a person takes away with chattr -i or -a), or another's in a directory where only owners may " +
+			"replace files"
 	case errors.Is(err, fs.ErrPermission):
 		return "; this user may not write it: change its permissions (chmod u+w) or its owner if it should be written"
 	}

@@ -19,7 +19,8 @@ var ErrNoJournal = errors.New("its content could not be saved in the journal fir
 // content is durable. The file can be torn only in between.
 func (r *replacement) inPlace(why string) (Outcome, error) {
 	if r.JournalDir == "" {
-		return Outcome{}, r.failed("write", fmt.Errorf("%s, so it must be written in place, and there is no journal to do that safely", why))
+		return Outcome{}, r.failed("write", fmt.Errorf("%s, so it must be written in place, and there is no journal to do "+
+			"that safely", why))
 	}
 	r.hold.release() // it would keep us away as well
 	f, err := r.open(os.O_RDWR)
@@ -46,7 +47,8 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	if err != nil {
 		if undo := overwrite(f, sizeOf(r.content), old); undo != nil {
 			e.abandon()
-			return Outcome{}, fmt.Errorf("write %s: %w. Its old content could not be put back (%v): %w. Both are kept in the journal (%s), and the next start of toolhost makes the file whole",
+			return Outcome{}, fmt.Errorf("write %s: %w. Its old content could not be put back (%v): %w. Both are kept in the "+
+				"journal (%s), and the next start of toolhost makes the file whole",
 				r.path(), unwrapPath(err), unwrapPath(undo), ErrTorn, e.path)
 		}
 		r.attrs.restore(f)
@@ -75,7 +77,8 @@ func (r *replacement) makeRoom(f *os.File, size int64) error {
 		return r.failed("write", err)
 	}
 	if info, err := f.Stat(); err != nil || info.Size() != size {
-		return r.failed("write", errors.Join(err, errors.New("another program wrote it while this call ran; Read it again and repeat the call")))
+		return r.failed("write", errors.Join(err, errors.New("another program wrote it while this call ran; Read it again "+
+			"and repeat the call")))
 	}
 	return nil
 }

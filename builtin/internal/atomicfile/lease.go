@@ -48,24 +48,28 @@ func (r *replacement) appendTail(within time.Duration) (warning, err error) {
 	if !closedWithin(r.current, within) {
 		defer func() {
 			if warning == nil {
-				warning = errors.New("another program opened it for writing at the same moment and has not closed it yet, and what that writes from now on is lost")
+				warning = errors.New("another program opened it for writing at the same moment and has not closed it yet, and " +
+					"what that writes from now on is lost")
 			}
 		}()
 	}
 	now, nowErr := wholeOf(r.current)
 	if err := errors.Join(err, nowErr); err != nil {
-		return fmt.Errorf("another program opened it for writing at the same moment, and what it wrote cannot be read: %w", unwrapPath(err)), nil
+		return fmt.Errorf("another program opened it for writing at the same moment, and what it wrote cannot be read: %w",
+			unwrapPath(err)), nil
 	}
 	more, appended := bytes.CutPrefix(now, before)
 	switch {
 	case !appended:
 		if err := r.yield(now); err != nil {
-			return fmt.Errorf("another program wrote it at the same moment, and its %d bytes are lost, as they could not be put back: %w", len(now), unwrapPath(err)), nil
+			return fmt.Errorf("another program wrote it at the same moment, and its %d bytes are lost, as they could not be "+
+				"put back: %w", len(now), unwrapPath(err)), nil
 		}
 		return nil, errOverwritten
 	case len(more) > 0:
 		if err := r.appendMore(more); err != nil {
-			return fmt.Errorf("another program appended %d bytes at the same moment, which are lost in whole or in part: %w", len(more), unwrapPath(err)), nil
+			return fmt.Errorf("another program appended %d bytes at the same moment, which are lost in whole or in part: %w",
+				len(more), unwrapPath(err)), nil
 		}
 	}
 	return nil, nil

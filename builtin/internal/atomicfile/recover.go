@@ -192,7 +192,8 @@ func (r *Report) restoreName(ctx context.Context, dir *os.Root, h header, placed
 // saveNamed saves the file with a temporary name.
 func (r *Report) saveNamed(dir *os.Root, base, name, saved string) error {
 	if info, err := dir.Lstat(base); err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, fmt.Errorf("%s in %s is not a regular file: another program had put it in the place of %s", base, dir.Name(), name))
+		return errors.Join(err, fmt.Errorf("%s in %s is not a regular file: another program had put it in the place of %s",
+			base, dir.Name(), name))
 	}
 	content, err := dir.ReadFile(base)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 // was replaced: if that is not the file that was read, the names are exchanged again.
 
 // ErrOvertaken reports that another program changed, replaced or removed the file during the call. Its change is kept.
-var ErrOvertaken = errors.New("something else changed, replaced or removed it while this call ran; Read it again and repeat the call")
+var ErrOvertaken = errors.New("something else changed, replaced or removed it while this call ran; Read it again and " +
+	"repeat the call")
 
 // swap exchanges the names of the closed temporary file and the current file. The error is [ErrOvertaken] if the
 // current file no longer has its name, or was written by another program; nothing is changed then.

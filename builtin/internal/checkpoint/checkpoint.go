@@ -178,9 +178,10 @@ func (cfg Config) withDefaults() Config {
 func newTracker(cfg Config, root *walk.Root, store *contents) *Tracker {
 	t := &Tracker{
 		cfg: cfg, ready: make(chan struct{}), mu: make(mutex, 1), compact: compactAfter, reading: true,
-		events: events{ignored: map[string]bool{}}, moves: newMoves(), unwatched: map[*dir]bool{}, reposAt: map[walk.ID]string{},
-		files: reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
-		room:  ignore.NewBudget(ignore.MaxTree), top: &dir{},
+		events: events{ignored: map[string]bool{}}, moves: newMoves(), unwatched: map[*dir]bool{},
+		reposAt: map[walk.ID]string{},
+		files:   reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
+		room:    ignore.NewBudget(ignore.MaxTree), top: &dir{},
 	}
 	t.top.chain, t.top.rules = parentRules(cfg.Root, t.room)
 	if cfg.Hidden != nil {

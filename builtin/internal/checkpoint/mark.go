@@ -23,10 +23,12 @@ type Mark struct {
 func (t *Tracker) Begin(ctx context.Context) *Mark {
 	m := &Mark{tracker: t, head: headOf(t.cfg.Root)}
 	if !t.waitForBase(ctx) {
-		m.unread = fmt.Sprintf("%d files of %s had been read when this command began: what it changes elsewhere in it cannot be taken back",
+		m.unread = fmt.Sprintf("%d files of %s had been read when this command began: what it changes elsewhere in it "+
+			"cannot be taken back",
 			t.read.Load(), t.cfg.Root)
 	}
-	if m.unread != "" || !t.mu.lockFor(ctx, beginTime) { // the reader of the base holds mu for as long as a directory takes
+	// the reader of the base holds mu for as long as a directory takes
+	if m.unread != "" || !t.mu.lockFor(ctx, beginTime) {
 		m.unsure = m.unread == ""
 		m.start = t.seq.Load()
 		t.events.begin(m)
@@ -36,7 +38,8 @@ func (t *Tracker) Begin(ctx context.Context) *Mark {
 	defer t.mu.Unlock()
 	if t.reading && t.err == nil && !t.short {
 		t.short = true
-		m.unread = fmt.Sprintf("%s has more than %d files, of which %d are read: what commands change elsewhere in it cannot be taken back. "+
+		m.unread = fmt.Sprintf("%s has more than %d files, of which %d are read: what commands change elsewhere in it "+
+			"cannot be taken back. "+
 			"This is said once", t.cfg.Root, t.cfg.MaxFiles, t.read.Load())
 	}
 	m.unsure = !t.compare(beginTime)
@@ -73,7 +76,8 @@ func (m *Mark) End() *Report {
 	t := m.tracker
 	if !t.mu.lockFor(context.Background(), endTime) {
 		t.events.end(m)
-		return &Report{Notes: []string{"The workspace was being compared for another command for too long: changes of this one are not kept."}}
+		return &Report{Notes: []string{"The workspace was being compared for another command for too long: changes of this " +
+			"one are not kept."}}
 	}
 	defer t.mu.Unlock()
 	whole := t.err != nil || t.compare(endTime)
@@ -85,7 +89,8 @@ func (m *Mark) End() *Report {
 	r.Changes = t.since(m)
 	r.Notes = t.notes(m, r.Changes)
 	if !whole {
-		r.Notes = append(r.Notes, fmt.Sprintf("Comparing the workspace took longer than %s: some changes are not covered.", endTime))
+		r.Notes = append(r.Notes, fmt.Sprintf("Comparing the workspace took longer than %s: some changes are not covered.",
+			endTime))
 	}
 	t.log = trimmed(t.log, &t.events, t.files.contents)
 	if !t.events.marked() {
@@ -136,7 +141,8 @@ func (t *Tracker) notes(m *Mark, changes []Change) []string {
 		notes = append(notes, m.unread)
 	}
 	if m.unsure {
-		notes = append(notes, "Comparing the workspace before the command took too long: changes made before it may be among these.")
+		notes = append(notes, "Comparing the workspace before the command took too long: changes made before it may be "+
+			"among these.")
 	}
 	notes = append(notes, t.repoNotes(m)...)
 	lost, told := 0, t.told

@@ -68,7 +68,8 @@ func (t *Tracker) repoNotes(m *Mark) (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s is at %s now: an undo does not move it back", strconv.Quote(l.path),
 				strconv.Quote(now)))
 		} else if l.seq > m.start && now == "" {
-			notes = append(notes, fmt.Sprintf("%s with %d files was removed: it is not kept, and no undo brings it back", strconv.Quote(l.path), l.files))
+			notes = append(notes, fmt.Sprintf("%s with %d files was removed: it is not kept, and no undo brings it back",
+				strconv.Quote(l.path), l.files))
 		}
 	}
 	return notes

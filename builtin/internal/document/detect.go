@@ -36,7 +36,8 @@ const pdfJunk = 1024
 // is a notebook.
 func Detect(head []byte, name string) (Kind, string) {
 	// A signature that text cannot begin with is enough, even if little follows.
-	if f := formatOf(head); f != nil && (head[0] >= utf8.RuneSelf || bytes.IndexByte(head, 0) >= 0 || text.IsBinary(head)) {
+	if f := formatOf(head); f != nil && (head[0] >= utf8.RuneSelf || bytes.IndexByte(head, 0) >= 0 ||
+		text.IsBinary(head)) {
 		return ImageFile, f.words
 	}
 	if isPDF(head) {

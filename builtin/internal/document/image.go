@@ -137,7 +137,8 @@ func decodedSize(f *format, cfg image.Config, raw []byte) (int64, error) {
 		return 0, fmt.Errorf("the %s has no pixels (%d×%d)", f.words, w, h)
 	}
 	if w > MaxPixels/h {
-		return 0, fmt.Errorf("the %s has %d×%d pixels, more than the %d million that are decoded; scale it down with a program first",
+		return 0, fmt.Errorf("the %s has %d×%d pixels, more than the %d million that are decoded; scale it down with a "+
+			"program first",
 			f.words, w, h, MaxPixels/1_000_000)
 	}
 	each := bytesPerPixel(cfg.ColorModel)
@@ -145,7 +146,8 @@ func decodedSize(f *format, cfg image.Config, raw []byte) (int64, error) {
 		each += f.scratch(raw)
 	}
 	if w*h*each > MaxDecoded {
-		return 0, fmt.Errorf("decoding the %s of %d×%d pixels takes %d MB, more than the limit of %d MB; scale it down with a program first",
+		return 0, fmt.Errorf("decoding the %s of %d×%d pixels takes %d MB, more than the limit of %d MB; scale it down with "+
+			"a program first",
 			f.words, w, h, w*h*each/1_000_000, MaxDecoded/1_000_000)
 	}
 	return w * h * each, nil

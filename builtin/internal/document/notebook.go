@@ -128,7 +128,8 @@ func (n *Notebook) checkFormat() error {
 	}
 	switch {
 	case major < 4:
-		return fmt.Errorf("the notebook is of the old nbformat %d: convert it with `jupyter nbconvert --to notebook --nbformat 4`", major)
+		return fmt.Errorf("the notebook is of the old nbformat %d: convert it with `jupyter nbconvert --to notebook "+
+			"--nbformat 4`", major)
 	case major > 4:
 		return fmt.Errorf("the notebook is of nbformat %d, newer than the 4 that is understood", major)
 	}
@@ -170,7 +171,8 @@ func (n *Notebook) cell(index int, at span) (Cell, error) {
 	}
 	source, ok := multiline(m.value.of(n.raw))
 	if !ok {
-		return Cell{}, fmt.Errorf("the source of cell %s of the notebook is neither text nor a list of lines, or longer than %d MB", c.ID, maxValue>>20)
+		return Cell{}, fmt.Errorf("the source of cell %s of the notebook is neither text nor a list of lines, or longer "+
+			"than %d MB", c.ID, maxValue>>20)
 	}
 	c.Source = source
 	return c, nil

@@ -80,7 +80,8 @@ func EditNotebook(raw []byte, e NotebookEdit) ([]byte, NotebookResult, error) {
 	}
 	out := apply(raw, edits)
 	if !json.Valid(bytes.TrimPrefix(out, utf8BOM)) {
-		return nil, NotebookResult{}, errors.New("the change would break the notebook: nothing was written; use Edit on its text instead")
+		return nil, NotebookResult{}, errors.New("the change would break the notebook: nothing was written; use Edit on " +
+			"its text instead")
 	}
 	return out, res, nil
 }

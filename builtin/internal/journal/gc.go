@@ -245,7 +245,8 @@ func (c *Config) outcome(change Change, found Node, known bool) (State, Node, er
 // isHalfUndone reports whether a node is an intermediate step of an undo: absent, or one of the contents with the
 // mode of the other. It is treated as restored: nothing is lost by that, and the undo can be undone.
 func (r *record) isHalfUndone(found Node) bool {
-	if len(r.UndoOf) == 0 || !found.IsAbsent() && (found.Mode.Type() != r.AfterMode.Type() || found.Blob != r.Before && found.Blob != r.After) {
+	if len(r.UndoOf) == 0 || !found.IsAbsent() && (found.Mode.Type() != r.AfterMode.Type() || found.Blob != r.Before &&
+		found.Blob != r.After) {
 		return false
 	}
 	if found.Blob != r.After {

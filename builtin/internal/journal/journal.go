@@ -89,7 +89,8 @@ const (
 	Pending State = "pending" // begun, by a process that may still be at it
 	Done    State = "done"    // made
 	Failed  State = "failed"  // not made: the file is as it was
-	Unknown State = "unclear" // the process was killed, and the file has been changed since by something that was not journalled
+	// the process was killed, and the file has been changed since by something that was not journalled
+	Unknown State = "unclear"
 )
 
 // A Change is one change of one file. Its JSON is that of a file in a line of the index.

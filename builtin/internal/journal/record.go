@@ -34,7 +34,8 @@ func (s *section) record(c Change, changes []PathChange) (full bool, err error) 
 	var records []record
 	for i, p := range changes {
 		r := record{Change: c, owner: s.owner.name}
-		r.Path, r.Before, r.After, r.BeforeMode, r.AfterMode = filepath.Clean(p.Path), p.Before.Blob, p.After.Blob, p.Before.Mode, p.After.Mode
+		r.Path, r.Before, r.After, r.BeforeMode, r.AfterMode = filepath.Clean(p.Path), p.Before.Blob, p.After.Blob,
+			p.Before.Mode, p.After.Mode
 		r.From, r.To, r.Links = p.From, p.To, p.Links
 		r.Created, r.Deleted, r.Lost, r.at[1] = p.Before.IsAbsent(), p.After.IsAbsent(), p.Lost, p.at
 		if p.Before.isUnread() {

@@ -101,7 +101,8 @@ func (j *Journal) UnsettledRoots() (roots []string, err error) {
 // process. The caller ends each with Settle, or gives it back.
 func (j *Journal) Killed(mine func(Running) bool) (all []*Entry, err error) {
 	err = j.eachRunning(true, func(file string, r Running, _ bool) {
-		if idNames.MatchString(r.ID) && mine(r) && os.Rename(file, j.owner.openFile(r.ID)) == nil { // else another process has it
+		// If it cannot be renamed, another process has it.
+		if idNames.MatchString(r.ID) && mine(r) && os.Rename(file, j.owner.openFile(r.ID)) == nil {
 			all = append(all, &Entry{Running: r, journal: j, taken: file})
 		}
 	})

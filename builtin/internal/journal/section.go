@@ -220,7 +220,8 @@ func (s *section) replaceIndex(records []record, damaged [][]byte) error {
 			return err
 		}
 	}
-	if err := privatefile.ReplaceQuickly(filepath.Join(s.dir, copyName), all.Bytes()); err != nil { // the copy first: it never has what the index has not
+	// the copy first: it never has what the index has not
+	if err := privatefile.ReplaceQuickly(filepath.Join(s.dir, copyName), all.Bytes()); err != nil {
 		_ = os.Remove(filepath.Join(s.dir, copyName))
 	}
 	return privatefile.ReplaceQuickly(filepath.Join(s.dir, indexName), all.Bytes())

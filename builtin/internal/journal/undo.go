@@ -327,14 +327,16 @@ func between(changes, all []record) []string {
 	var loses []string
 	for i, r := range changes {
 		if r.State == Unknown {
-			loses = append(loses, fmt.Sprintf("the host was killed during change %s, and what the file held then is unknown", r.ID))
+			loses = append(loses, fmt.Sprintf("the host was killed during change %s, and what the file held then is unknown",
+				r.ID))
 		}
 		if i == 0 || changes[i-1].before().same(r.after()) || changes[i-1].overlaps(r) {
 			continue
 		}
 		newer := changes[i-1]
 		if ids := others(all, r, newer.ID); len(ids) > 0 {
-			loses = append(loses, fmt.Sprintf("between %s and %s it was also changed by %s", r.ID, newer.ID, strings.Join(ids, ", ")))
+			loses = append(loses, fmt.Sprintf("between %s and %s it was also changed by %s", r.ID, newer.ID,
+				strings.Join(ids, ", ")))
 		} else {
 			loses = append(loses, fmt.Sprintf("between %s and %s it was also changed by something outside the history",
 				r.ID, newer.ID))
@@ -346,7 +348,8 @@ func between(changes, all []record) []string {
 // drift describes what happened to a file after the newest of the changes to undo.
 func drift(newest record, all []record) string {
 	if after := newest.after(); after.isUnread() && after.Stamp == "" {
-		return fmt.Sprintf("what change %s left there was not read, so that it cannot be told whether that has changed since", newest.ID)
+		return fmt.Sprintf("what change %s left there was not read, so that it cannot be told whether that has changed since",
+			newest.ID)
 	}
 	if ids := others(all, newest, ""); len(ids) > 0 {
 		return fmt.Sprintf("it was changed after %s by %s: undo that too", newest.ID, strings.Join(ids, ", "))

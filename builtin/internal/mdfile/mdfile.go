@@ -81,10 +81,12 @@ func Split(text []byte) (members map[string]any, body string, err error) {
 	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
 	head, rest, ok := bytes.Cut(bytes.TrimPrefix(text, fence), append([]byte("\n"), fence...))
 	if !ok || !bytes.HasPrefix(text, fence) {
-		return nil, "", errors.New("it must begin with a line --- , members such as name and description, and another line ---")
+		return nil, "", errors.New("it must begin with a line --- , members such as name and description, and another " +
+			"line ---")
 	}
 	if slices.ContainsFunc(lexer.Tokenize(string(head)), func(t *token.Token) bool { return t.Type == token.AliasType }) {
-		return nil, "", errors.New("it has an alias of YAML (*name), which can stand for any amount of text: write its value, or quote a text that begins with *")
+		return nil, "", errors.New("it has an alias of YAML (*name), which can stand for any amount of text: write its " +
+			"value, or quote a text that begins with *")
 	}
 	if err := yaml.Unmarshal(head, &members); err != nil {
 		first, _, _ := strings.Cut(err.Error(), "\n")

@@ -107,7 +107,8 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("too large here: it takes about %d MiB of memory, and %s leaves %d MiB. Use a smaller file, or a person raises that limit",
+	return fmt.Sprintf("too large here: it takes about %d MiB of memory, and %s leaves %d MiB. Use a smaller file, or a "+
+		"person raises that limit",
 		e.Need>>20, e.Limit, e.Left>>20)
 }
 

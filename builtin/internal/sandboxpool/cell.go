@@ -35,8 +35,8 @@ func (cs *Pool) AcquireCell(ctx context.Context, key string, policy *guard.Polic
 	return cs.acquire(ctx, key, policy, kind{cell: cell})
 }
 
-// openSession starts a sandbox with a session for its server, if that sees the workspace, or its agent. Where the system
-// does not tell of its changes, the session is a task.
+// openSession starts a sandbox with a session for its server, if that sees the workspace, or its agent. Where the
+// system does not tell of its changes, the session is a task.
 func (cs *Pool) openSession(c *Sandbox, agent bool,
 	start func(*sandbox.WriteGate) (*sandbox.Sandbox, error)) (box *sandbox.Sandbox, err error) {
 	if c.cell == nil && !agent || len(c.dirs()) == 0 {

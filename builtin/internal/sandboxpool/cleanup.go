@@ -100,7 +100,8 @@ func (c *Sandbox) refused() []string {
 		notes = append(notes, refusal(r.Host, r.Program, why))
 	}
 	for _, w := range c.box.Withheld() {
-		notes = append(notes, fmt.Sprintf("Port %d is not published on the host: %s. Inside the sandbox it can be reached; listen on another port to publish it.", w.Port, w.Why))
+		notes = append(notes, fmt.Sprintf("Port %d is not published on the host: %s. Inside the sandbox it can be reached; "+
+			"listen on another port to publish it.", w.Port, w.Why))
 	}
 	return notes
 }

@@ -34,7 +34,8 @@ func (c *Sandbox) DeniedNotes(output, dir string) []string {
 		asked: func(real string) string { return commands.Asked(real, false) },
 	}.notes(output, dir)
 	if c.discard && strings.Contains(output, saysOtherDevice) && !strings.Contains(output, "hard link") {
-		notes = append(notes, "In plan mode a directory that was there before cannot be renamed: copy it (cp -a), or leave that to the plan.")
+		notes = append(notes, "In plan mode a directory that was there before cannot be renamed: copy it (cp -a), or leave "+
+			"that to the plan.")
 	}
 	return notes
 }
@@ -67,7 +68,8 @@ func foreign(path string) bool {
 // refused reports whether a line says that a file of another user, or a new one in a directory of theirs, was denied.
 func (b bounds) refused(line, name, path string) bool {
 	line = strings.TrimSpace(line)
-	about := strings.HasSuffix(line, name+": P"+saysDenied) || strings.HasSuffix(line, "'"+name+"': P"+saysDenied) // and not the program's name
+	// The name ends the line. What stands before it may be the program's name.
+	about := strings.HasSuffix(line, name+": P"+saysDenied) || strings.HasSuffix(line, "'"+name+"': P"+saysDenied)
 	return about && within(path, b.writable) && (b.foreign(path) || b.foreign(filepath.Dir(path)))
 }
 
@@ -93,13 +95,17 @@ func (b bounds) notes(output, dir string) []string {
 			notes = append(notes, fmt.Sprintf(format, listed(paths)))
 		}
 	}
-	note(f.outside, "The sandbox refused to write %s: commands write in the workspace, in /tmp and in $TMPDIR only, and not what other programs have there. A person can add a directory in sandbox.filesystem.allowWrite.")
-	note(f.kept, "The sandbox refused to write %s: commands must leave it as it is. Try Write or Edit: they say which rule protects it, or ask a person.")
+	note(f.outside, "The sandbox refused to write %s: commands write in the workspace, in /tmp and in $TMPDIR only, and "+
+		"not what other programs have there. A person can add a directory in sandbox.filesystem.allowWrite.")
+	note(f.kept, "The sandbox refused to write %s: commands must leave it as it is. Try Write or Edit: they say which "+
+		"rule protects it, or ask a person.")
 	note(f.unread, "The sandbox refused to read %s: a rule denies it"+rulesOn(f.unread, b.rule)+
 		". Do not look for a way around it. Stop and ask the user.")
 	note(f.asked, "A rule asks before %s is read"+rulesOn(f.asked, b.asked)+
 		", so commands have no access to it. Use Read, which asks a person.")
-	note(f.others, "The system refused %s: it belongs to another user, and commands have root's powers only over files of the user who owns the workspace. A person can start the host as its owner, in a container with --user \"$(stat -c %%u:%%g .)\".")
+	note(f.others, "The system refused %s: it belongs to another user, and commands have root's powers only over files "+
+		"of the user who owns the workspace. A person can start the host as its owner, in a container with --user \"$(stat "+
+		"-c %%u:%%g .)\".")
 	return notes
 }
 
@@ -139,7 +145,8 @@ func (b bounds) sort(line string, write bool, dir string, f *deniedLists) {
 			into = &f.outside
 		}
 		if into != nil {
-			if said = filepath.Clean(said); !slices.Contains(*into, said) { // not where it leads: that may be a denied file's name
+			// The note says this name and not where it leads, which may be the name of a denied file.
+			if said = filepath.Clean(said); !slices.Contains(*into, said) {
 				*into = append(*into, said)
 			}
 			return // a message is about one file
@@ -181,7 +188,8 @@ func settled(name string) string {
 
 func within(path string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool {
-		return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+		return path == dir ||
+			strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 	})
 }
 

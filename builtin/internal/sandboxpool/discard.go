@@ -13,7 +13,8 @@ func (c *Sandbox) DiscardNote() (note string) {
 	c.told.Do(func() {
 		note = "Plan mode: only commands see what commands change, and it is dropped when the plan ends."
 		if err := c.box.NoOverlay(); err != nil {
-			note = fmt.Sprintf("Plan mode: commands can write temporary files only, which are dropped when the plan ends (%v).", err)
+			note = fmt.Sprintf("Plan mode: commands can write temporary files only, which are dropped when the plan ends (%v).",
+				err)
 		}
 	})
 	return note

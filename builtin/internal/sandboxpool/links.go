@@ -121,7 +121,8 @@ func (f follower) linkedAnew(path string) {
 	}
 	if fresh := f.box.denied.linked(); len(fresh) > 0 && f.box.deny(fresh...) != nil {
 		f.box.failed = true
-		f.pool.log.Warn("a denied file has a new name that could not be hidden from the commands that run; their sandbox is not used again")
+		f.pool.log.Warn("a denied file has a new name that could not be hidden from the commands that run; their sandbox " +
+			"is not used again")
 	}
 }
 

@@ -136,7 +136,8 @@ func (w *watches) addFixed(c *Sandbox) {
 // addAbove watches the directory of a path and, in what is writable, those above it.
 func (w *watches) addAbove(path string, writable []string) {
 	dir := filepath.Dir(path)
-	for w.add(dir) && slices.ContainsFunc(writable, func(root string) bool { return strings.HasPrefix(dir, root+string(filepath.Separator)) }) {
+	for w.add(dir) && slices.ContainsFunc(writable,
+		func(root string) bool { return strings.HasPrefix(dir, root+string(filepath.Separator)) }) {
 		dir = filepath.Dir(dir)
 	}
 }

@@ -37,17 +37,18 @@ type Sandbox struct {
 	looked        time.Time
 	deniedAtMount map[string]*coveredFile // denied files as they were when they were covered
 	fixed         map[string]*coveredFile // protected and masked files as they were when mounts were put on them
-	mounted       coveredFiles            // writable directories: the sandbox holds the old one where a repository was cloned again
-	absent        []string                // protected paths that did not exist, so that no mount protects them
-	denied        deniedFiles             // files that rules deny
-	own           []string                // see [guard.Commands.OwnOfHome]
-	held          []string                // hooks of repositories, which commands must not write, besides those of paths
-	guarded       []sandbox.Guarded       // files that no mount protects
-	ssh           *sshagent.Agent         // of commands; or nil
-	copied        map[string]fs.FileInfo  // files of which commands have copies, as they were then
-	shared        bool                    // it has no private directories
-	discard       bool                    // what commands change is dropped
-	failed        bool                    // a denied file could not be covered again
+	// writable directories: the sandbox holds the old one where a repository was cloned again
+	mounted coveredFiles
+	absent  []string               // protected paths that did not exist, so that no mount protects them
+	denied  deniedFiles            // files that rules deny
+	own     []string               // see [guard.Commands.OwnOfHome]
+	held    []string               // hooks of repositories, which commands must not write, besides those of paths
+	guarded []sandbox.Guarded      // files that no mount protects
+	ssh     *sshagent.Agent        // of commands; or nil
+	copied  map[string]fs.FileInfo // files of which commands have copies, as they were then
+	shared  bool                   // it has no private directories
+	discard bool                   // what commands change is dropped
+	failed  bool                   // a denied file could not be covered again
 
 	cell    *Cell           // nil but for a server
 	session *settle.Session // of a server that sees the workspace, or of an agent; or nil
@@ -404,7 +405,8 @@ func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.Fil
 // A contained process implements supervise.Process for a process in the sandbox.
 type contained struct{ sandbox.Process }
 
-var _ supervise.Finisher = contained{} // which the runner asks for: without it each command waits for the end of its shell
+// The runner asks for a Finisher: without it each command waits for the end of its shell.
+var _ supervise.Finisher = contained{}
 
 // Wait waits for the process and returns how it ended.
 func (p contained) Wait() (supervise.Status, error) {

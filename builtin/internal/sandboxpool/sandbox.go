@@ -29,7 +29,8 @@ func (c *Sandbox) warm() (err error) {
 func makeScratch(policy *guard.Policy) (string, error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {
-		return "", errors.New("cannot create a directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) or the temporary directory ($TMPDIR, or /tmp) must be writable")
+		return "", errors.New("cannot create a directory for the temporary files of commands: the cache directory of the " +
+			"user ($XDG_CACHE_HOME, or $HOME/.cache) or the temporary directory ($TMPDIR, or /tmp) must be writable")
 	}
 	for _, root := range policy.Roots() { // refused here, before SandboxPaths walks the whole disk
 		if root == filepath.Dir(root) {
@@ -49,7 +50,8 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 		return nil, err
 	}
 	cs.hideScratch(scratch) // before anything is in it
-	c := &Sandbox{policy: policy, looked: time.Now(), deniedAtMount: map[string]*coveredFile{}, denied: deniedFiles{}, watch: watches{byPath: map[string]*watched{}}, followed: make(chan struct{})}
+	c := &Sandbox{policy: policy, looked: time.Now(), deniedAtMount: map[string]*coveredFile{}, denied: deniedFiles{},
+		watch: watches{byPath: map[string]*watched{}}, followed: make(chan struct{})}
 	c.discard = kind.shells && policy.Commands().Discard()
 	c.own = policy.Commands().OwnOfHome()
 	c.paths = policy.Commands().SandboxPaths()
@@ -134,7 +136,8 @@ func (cs *Pool) guard(c *Sandbox) {
 // judgesExecs reports whether the programs that commands start are judged: if there is a rule about them, and this
 // machine supports it.
 func judgesExecs(policy *guard.Policy) bool {
-	return policy.Commands().JudgesExecs() && sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil
+	return policy.Commands().JudgesExecs() &&
+		sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil
 }
 
 // sameStarts is how often the start of the detected kind of sandbox is tried before another kind. A start fails if a

@@ -43,7 +43,8 @@ func secrets(commands guard.Commands) (list []sandbox.Secret) {
 
 // WebHeader adds to a request of WebFetch, which goes to a host over TLS, the header of a masked variable for it. The
 // function that it returns takes the value out of what the host answers; it is nil if there is none.
-func WebHeader(ctx context.Context, commands guard.Commands, host, port string, header http.Header) (hide func(string) string, err error) {
+func WebHeader(ctx context.Context, commands guard.Commands, host, port string,
+	header http.Header) (hide func(string) string, err error) {
 	if commands.Discard() { // plan mode
 		return nil, nil
 	}
@@ -55,7 +56,8 @@ func WebHeader(ctx context.Context, commands guard.Commands, host, port string, 
 		}
 		value, err := all[i].Value(ctx)
 		if err != nil || len(value) < sandbox.MinSecret { // why is for people: it names files and commands
-			return nil, fmt.Errorf("the credential %s cannot be used; toolhost credential test %[1]s shows a person why", mask.Entry.Text)
+			return nil, fmt.Errorf("the credential %s cannot be used; toolhost credential test %[1]s shows a person why",
+				mask.Entry.Text)
 		}
 		name, form, _ := strings.Cut(mask.Header, ": ")
 		header.Set(name, strings.Replace(form, "$", value, 1))

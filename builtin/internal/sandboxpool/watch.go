@@ -24,7 +24,8 @@ type follower struct {
 // It returns when the sandbox ends.
 func (f follower) follow() {
 	defer close(f.box.followed)
-	deep := f.box.policy.Commands().DeniesFiles() && f.box.box.Report().Backend == sandbox.Namespaces // the others hide nothing from what runs
+	// The other kinds of sandboxes hide nothing from what runs.
+	deep := f.box.policy.Commands().DeniesFiles() && f.box.box.Report().Backend == sandbox.Namespaces
 	if deep {
 		for _, root := range slices.Concat(f.box.paths.Writable, f.box.paths.Originals) {
 			if root != f.box.policy.Commands().Scratch() { // which contains only files of the caller
@@ -158,7 +159,8 @@ func (f follower) cover(path string, appeared bool) {
 	if err := f.box.deny(path); err != nil {
 		f.box.failed = true
 		// The log does not name the file: what a host logs reaches its client.
-		f.pool.log.Warn("a denied file has appeared and could not be hidden from the commands that run; their sandbox is not used again")
+		f.pool.log.Warn("a denied file has appeared and could not be hidden from the commands that run; their sandbox is " +
+			"not used again")
 		f.pool.log.Debug("a denied file could not be hidden", "file", path, "error", err)
 		return
 	}

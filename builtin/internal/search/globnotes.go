@@ -64,7 +64,8 @@ var extended = regexp.MustCompile(`[@+!?*]\([^()]*\)`)
 func (r *GlobResult) notes(l *listing, q GlobQuery) []string {
 	var out []string
 	if r.Total == 0 && r.IgnoredFiles > 0 {
-		out = append(out, fmt.Sprintf("0 files; %s not listed: pass the ignored directory or file as path, or use find in Bash.",
+		out = append(out, fmt.Sprintf("0 files; %s not listed: pass the ignored directory or file as path, or use find "+
+			"in Bash.",
 			ignoredText(r.IgnoredFiles, r.IgnoredMore)))
 	}
 	out = append(out, l.notes()...)

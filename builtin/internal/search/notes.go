@@ -112,7 +112,8 @@ func (s *search) nothing(r *GrepResult) []string {
 		out = append(out, note)
 	}
 	if r.IgnoredFiles > 0 {
-		out = append(out, fmt.Sprintf("0 matches; %s not searched: pass no_ignore.", ignoredText(r.IgnoredFiles, r.IgnoredMore)))
+		out = append(out, fmt.Sprintf("0 matches; %s not searched: pass no_ignore.",
+			ignoredText(r.IgnoredFiles, r.IgnoredMore)))
 	}
 	if len(s.files) == 0 && r.IgnoredFiles == 0 && !r.TimedOut {
 		out = append(out, s.unchosen()...)
@@ -172,7 +173,8 @@ func (l *listing) notes() (out []string) {
 		out = append(out, fmt.Sprintf("%d files or directories could not be read, the first: %s.", t.count, t.first))
 	}
 	if l.room.Short() {
-		out = append(out, fmt.Sprintf("Some ignore files (.gitignore and the like) were not followed: all of them would take more than %d MiB of memory.", ignore.MaxTree>>20))
+		out = append(out, fmt.Sprintf("Some ignore files (.gitignore and the like) were not followed: all of them would "+
+			"take more than %d MiB of memory.", ignore.MaxTree>>20))
 	}
 	return out
 }

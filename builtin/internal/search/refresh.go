@@ -75,7 +75,8 @@ func (t *tree) checkParents() bool {
 		return false
 	}
 	dirs := ancestors(t.path, t.parents.dirs)
-	same = same && slices.EqualFunc(dirs, t.parents.dirs, func(a, b ancestor) bool { return a.above == b.above && a.rules.Equal(b.rules) })
+	same = same && slices.EqualFunc(dirs, t.parents.dirs,
+		func(a, b ancestor) bool { return a.above == b.above && a.rules.Equal(b.rules) })
 	t.parents = parentRules{global, dirs}
 	return !same
 }

@@ -132,7 +132,8 @@ func (t *tree) close() {
 func (n *node) find(name string) (int, bool) { return findEntry(n.entries, name) }
 
 func findEntry(entries []*dirent, name string) (int, bool) {
-	return slices.BinarySearchFunc(entries, name, func(e *dirent, name string) int { return strings.Compare(e.name, name) })
+	return slices.BinarySearchFunc(entries, name,
+		func(e *dirent, name string) int { return strings.Compare(e.name, name) })
 }
 
 // event marks what an event announces.

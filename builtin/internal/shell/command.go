@@ -90,7 +90,8 @@ func (r *Runner) Run(ctx context.Context, c Command) (*Result, error) {
 func (c Command) check() error {
 	switch {
 	case strings.ContainsRune(c.Text, 0):
-		return errors.New("the command contains a NUL byte, which no shell can run: write it as $'\\x00' in printf or remove it")
+		return errors.New("the command contains a NUL byte, which no shell can run: write it as $'\\x00' in printf or " +
+			"remove it")
 	case !utf8.ValidString(c.Text):
 		return errors.New("the command is not valid UTF-8: write other bytes as escapes, for instance printf '\\xff'")
 	case c.Timeout < 0:

@@ -190,7 +190,8 @@ func FindBash(configured string, env []string) (string, error) {
 			return p, nil
 		}
 	}
-	return "", errors.New("bash was not found (looked in /bin, /usr/bin, /usr/local/bin and the root-owned directories of PATH): " +
+	return "", errors.New("bash was not found (looked in /bin, /usr/bin, /usr/local/bin and the root-owned directories " +
+		"of PATH): " +
 		"commands are judged as Bash and are not run by another shell; install bash or set its path")
 }
 

@@ -32,9 +32,11 @@ type Shown struct {
 	Cut   bool  // Text is not the whole
 	ends  ends  // of an output that is cut
 
-	Spilled  string // path of the whole output, or "" if there is none
-	SpillCut bool   // Spilled holds only the beginning, because the output was longer than a spill may be (the file says so) or because of SpillErr
-	SpillErr error  // why Spilled is missing or incomplete
+	Spilled string // path of the whole output, or "" if there is none
+	// SpillCut says that Spilled holds only the beginning, because the output was longer than a spill may be (the file
+	// says so) or because of SpillErr.
+	SpillCut bool
+	SpillErr error // why Spilled is missing or incomplete
 }
 
 // Shorten cuts a text that is not the whole output to about n bytes. It does not cut a whole output, which is not

@@ -102,7 +102,8 @@ func list(root *os.Root, dir string) (names []string, wrong error) {
 			names = append(names, e.Name())
 		} else if link := filepath.Join(dir, e.Name()); e.Type() == fs.ModeSymlink {
 			if info, err := os.Stat(link); err == nil && info.IsDir() {
-				wrong = errors.Join(wrong, fmt.Errorf("%s: the skill is left out: it is a symbolic link: replace it with the directory", link))
+				wrong = errors.Join(wrong, fmt.Errorf("%s: the skill is left out: it is a symbolic link: replace it with the "+
+					"directory", link))
 			}
 		}
 	}

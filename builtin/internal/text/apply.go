@@ -15,7 +15,8 @@ type UnmappableError struct {
 }
 
 func (e *UnmappableError) Error() string {
-	return fmt.Sprintf("the file is encoded in %s, which has no character %q (U+%04X); nothing was written. Use other characters, or convert the file to UTF-8 first (iconv -f %[1]s -t utf-8)",
+	return fmt.Sprintf("the file is encoded in %s, which has no character %q (U+%04X); nothing was written. Use other "+
+		"characters, or convert the file to UTF-8 first (iconv -f %[1]s -t utf-8)",
 		e.Charset, e.Char, e.Char)
 }
 
@@ -38,7 +39,8 @@ func Apply(t *Text, m *Match) ([][]byte, error) {
 	// A stray lead byte before a range could merge with the first byte of the new text, so the result is decoded and
 	// compared with what was intended.
 	if got := t.With(out).str; got != m.result(t.str) {
-		return nil, fmt.Errorf("the file has bytes next to the edit that are not valid %s and would merge with the new text; nothing was written", t.charset.name)
+		return nil, fmt.Errorf("the file has bytes next to the edit that are not valid %s and would merge with the new "+
+			"text; nothing was written", t.charset.name)
 	}
 	return [][]byte{out}, nil
 }
@@ -84,7 +86,8 @@ func (t *Text) spliceMapped(m *Match) ([]byte, error) {
 			start, ok1 := t.rawOffset(sp.Start+c.Start, &at)
 			end, ok2 := t.rawOffset(sp.Start+c.End, &at)
 			if !ok1 || !ok2 {
-				return nil, fmt.Errorf("the edit begins or ends inside a character of the file (%s); include the whole character", t.charset.name)
+				return nil, fmt.Errorf("the edit begins or ends inside a character of the file (%s); include the whole character",
+					t.charset.name)
 			}
 			enc, err := t.charset.encode(c.text)
 			if err != nil {

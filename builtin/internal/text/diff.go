@@ -150,7 +150,8 @@ func replaced(old, new string, context int) (h textdiff.Hunk[string], ok bool) {
 		below++
 	}
 	gone, came, rest := a[above:len(a)-below], b[above:len(b)-below], a[len(a)-below:]
-	if len(gone) == 0 || len(came) == 0 || slices.ContainsFunc(gone, func(l string) bool { return slices.Contains(came, l) }) {
+	if len(gone) == 0 || len(came) == 0 ||
+		slices.ContainsFunc(gone, func(l string) bool { return slices.Contains(came, l) }) {
 		return h, false
 	}
 	if above > 0 && (a[above-1] == gone[len(gone)-1] || a[above-1] == came[len(came)-1]) || below > 0 &&

@@ -52,7 +52,8 @@ var ErrUnchanged = errors.New("the file already has new_string at that place: th
 
 // ErrEmpty is returned by [Find] for an empty old text and a file that is not
 // empty.
-var ErrEmpty = errors.New("old_string is empty, but the file is not: give the text to replace, or use Write to replace the whole file")
+var ErrEmpty = errors.New("old_string is empty, but the file is not: give the text to replace, or use Write to " +
+	"replace the whole file")
 
 // Find looks for old in t and prepares its replacement by new. It tries these steps in order, each only if those
 // before found nothing: the exact text; other line endings; other quotes; old without its byte order mark at the
@@ -277,11 +278,14 @@ func (e *AmbiguousError) Error() string {
 	case e.Count > maxMatches:
 		b.WriteString(": too many to replace at once. Use a command such as sed")
 	case e.MatchKind&Quotes != 0:
-		b.WriteString(" (curly and straight quotes taken as equal; none is exact). Give old_string with the quotes of the file, and enough lines around it to be the only one")
+		b.WriteString(" (curly and straight quotes taken as equal; none is exact). Give old_string with the quotes of the " +
+			"file, and enough lines around it to be the only one")
 	case e.MatchKind&LineNumbers != 0:
-		b.WriteString(" (without its line number prefixes). Give old_string without them, and enough lines around it to be the only one")
+		b.WriteString(" (without its line number prefixes). Give old_string without them, and enough lines around it to be " +
+			"the only one")
 	case e.MatchKind&LineEndings != 0:
-		b.WriteString(" (LF and CRLF taken as equal, which Read shows alike). Add lines around it until it is the only one, or set replace_all to change every one, each with its own line endings")
+		b.WriteString(" (LF and CRLF taken as equal, which Read shows alike). Add lines around it until it is the only " +
+			"one, or set replace_all to change every one, each with its own line endings")
 	default:
 		b.WriteString(". Add lines around it until it is the only one, or set replace_all to change every one")
 	}

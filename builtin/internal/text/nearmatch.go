@@ -57,7 +57,8 @@ func (e *NotFoundError) Error() string {
 		return b.String()
 	}
 	if e.Escaped {
-		fmt.Fprintf(&b, ": %s. This is what it has there:\n%sNothing was changed. Give old_string, and new_string, as the file has it.", e.Reason, e.Region)
+		fmt.Fprintf(&b, ": %s. This is what it has there:\n%sNothing was changed. Give old_string, and new_string, as the "+
+			"file has it.", e.Reason, e.Region)
 		return b.String()
 	}
 	if e.First == e.Last {
@@ -68,7 +69,8 @@ func (e *NotFoundError) Error() string {
 	if e.Reason != "" {
 		b.WriteString("; " + e.Reason)
 	}
-	b.WriteString(" (- your old_string, + the file; in lines that differ · is a space at an end or next to another one, ⇥ a tab, ␍ a carriage return")
+	b.WriteString(" (- your old_string, + the file; in lines that differ · is a space at an end or next to another one, " +
+		"⇥ a tab, ␍ a carriage return")
 	if code := charCode.FindStringSubmatch(e.Region); code != nil {
 		fmt.Fprintf(&b, `, %s the character \u%s`, code[0], strings.ToLower(code[1]))
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // around are the elements that surround the content of a page, and interactive ones.
-var around = strings.Fields("nav aside footer iframe object embed svg canvas button input select textarea dialog menu audio video noscript")
+var around = strings.Fields("nav aside footer iframe object embed svg canvas button input select textarea dialog " +
+	"menu audio video noscript")
 
 // cut removes the parts around the content, and hidden parts, if enough content remains.
 func (p *page) cut() {
@@ -24,7 +25,8 @@ func (p *page) cut() {
 				!contains(n, "main", "article", "h1")
 	})
 	all = words(p.doc)
-	p.drop(all, keptShare, func(n *html.Node) bool { return n.Data == "form" && float64(words(n)) <= formShare*float64(all) })
+	p.drop(all, keptShare,
+		func(n *html.Node) bool { return n.Data == "form" && float64(words(n)) <= formShare*float64(all) })
 	p.drop(all, .5, func(n *html.Node) bool {
 		style := strings.ReplaceAll(strings.ToLower(attr(n, "style")), " ", "")
 		return hasAttr(n, "hidden") && attr(n, "hidden") != "until-found" || strings.Contains(style, "display:none") ||
@@ -71,7 +73,8 @@ func (p *page) article(readable bool) *html.Node {
 	}
 	parser := readability.NewParser()
 	parser.KeepClasses = true
-	found, err := parser.ParseDocument(p.doc, &url.URL{Scheme: p.at.Scheme, Host: p.at.Host, Path: "/"}) // links are absolute
+	// links are absolute
+	found, err := parser.ParseDocument(p.doc, &url.URL{Scheme: p.at.Scheme, Host: p.at.Host, Path: "/"})
 	if err != nil || found.Node == nil {
 		return p.doc
 	}

@@ -268,8 +268,10 @@ func termsOf(question string) []string {
 // without endings. In scripts without spaces the words are pairs of characters.
 func wordsOf(text string) []string {
 	var all []string
-	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }) {
-		if runes := []rune(w); len(runes) > 1 && unicode.In(runes[0], unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) {
+	ends := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), ends) {
+		if runes := []rune(w); len(runes) > 1 && unicode.In(runes[0], unicode.Han, unicode.Hiragana, unicode.Katakana,
+			unicode.Thai) {
 			for i := range len(runes) - 1 {
 				all = append(all, string(runes[i:i+2]))
 			}

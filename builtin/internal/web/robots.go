@@ -54,7 +54,8 @@ func (c *Client) robotsAllow(ctx context.Context, r *Request, f guard.Fetch, u *
 	if rules.allow(u) {
 		return nil
 	}
-	return fmt.Errorf("robots.txt of %s does not want %s to be fetched by programs, which this host respects. A person can change that: \"web\": {\"robots\": \"ignore\"} in the user settings",
+	return fmt.Errorf("robots.txt of %s does not want %s to be fetched by programs, which this host respects. A person "+
+		"can change that: \"web\": {\"robots\": \"ignore\"} in the user settings",
 		f.Host, u.EscapedPath())
 }
 

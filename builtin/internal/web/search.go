@@ -250,7 +250,8 @@ func (p Provider) key() (string, error) {
 		key = string(content)
 	}
 	if key = strings.TrimSpace(key); key == "" || strings.ContainsAny(key, "\r\n") {
-		return "", errors.New("there is no key: its entry in web.search needs a keyFile, or a keyEnv that is set where the host runs")
+		return "", errors.New("there is no key: its entry in web.search needs a keyFile, or a keyEnv that is set where the " +
+			"host runs")
 	}
 	return key, nil
 }

@@ -23,8 +23,10 @@ import (
 
 var (
 	errTime = fmt.Errorf("there was no whole answer within %v, the limit of this host", Timeout)
-	errSize = fmt.Errorf("the answer is longer than %d MiB, the limit of this host; fetch a part of it, or use Bash with curl where the host is allowed", maxBody>>20)
-	errBomb = fmt.Errorf("the answer becomes more than %d times longer when it is decompressed, which this host does not do", maxRatio)
+	errSize = fmt.Errorf("the answer is longer than %d MiB, the limit of this host; fetch a part of it, or use Bash with "+
+		"curl where the host is allowed", maxBody>>20)
+	errBomb = fmt.Errorf("the answer becomes more than %d times longer when it is decompressed, which this host does "+
+		"not do", maxRatio)
 )
 
 // get fetches one hop into resp when it is the host's turn. An http address is tried over https first, and over http
@@ -68,11 +70,13 @@ func (c *Client) failure(ctx context.Context, f guard.Fetch, err error) error {
 	case isDNS && dns.IsNotFound:
 		return fmt.Errorf("the name %s does not exist (DNS); check its spelling", f.Host)
 	case isDNS:
-		return fmt.Errorf("the name %s could not be looked up (DNS): %s. This is of the network of this host; try again later", f.Host, dns.Err)
+		return fmt.Errorf("the name %s could not be looked up (DNS): %s. This is of the network of this host; try "+
+			"again later", f.Host, dns.Err)
 	case errors.As(err, &cert), errors.As(err, &unknown):
 		return fmt.Errorf("the certificate of %s is not valid (TLS): %w", f.Host, err)
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return fmt.Errorf("%s does not support TLS on port %s, and this host fetches over https; a person can open http there: add %q to web.allowPrivate of the user settings",
+		return fmt.Errorf("%s does not support TLS on port %s, and this host fetches over https; a person can open http "+
+			"there: add %q to web.allowPrivate of the user settings",
 			f.Host, f.Port, net.JoinHostPort(f.Host, "80"))
 	case strings.Contains(err.Error(), "server response headers exceeded"):
 		return fmt.Errorf("the headers of %s are longer than %d KB, the limit of this host", f.Host, maxHeaders>>10)
@@ -102,8 +106,7 @@ func (c *Client) exchange(ctx context.Context, r *Request, f guard.Fetch, u *url
 	if via != nil {
 		transport.Proxy = http.ProxyURL(via) // the proxy resolves the name
 	} else {
-		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn,
-			error) {
+		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return c.connect(ctx, r, f)
 		}
 	}

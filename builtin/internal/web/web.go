@@ -183,7 +183,8 @@ func (c *Client) Fetch(ctx context.Context, r Request) (*Response, error) {
 		return nil, err
 	}
 	key := hop.URL
-	if got := c.cache.get(r.Caller, key); got != nil && !slices.ContainsFunc(got.Hops, func(f guard.Fetch) bool { return r.May(f) != nil || !f.Own && r.Web.Reachable(f) != nil }) {
+	if got := c.cache.get(r.Caller, key); got != nil && !slices.ContainsFunc(got.Hops,
+		func(f guard.Fetch) bool { return r.May(f) != nil || !f.Own && r.Web.Reachable(f) != nil }) {
 		return got, nil
 	}
 	resp := &Response{documents: &documents{}}
@@ -244,7 +245,8 @@ func bareHost(host string) string { return strings.TrimPrefix(host, "www.") }
 // redirect returns the target of an answer that redirects, otherwise nil.
 func redirect(resp *Response) *url.URL {
 	switch resp.Status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
 	default:
 		return nil
 	}

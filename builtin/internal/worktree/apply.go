@@ -55,7 +55,8 @@ func (w *Worktree) Merge(ctx context.Context, hidden Hidden) (m *Merge, err erro
 	} else {
 		err = m.mergeTrees(ctx, hidden)
 	}
-	m.Changes = slices.DeleteFunc(m.Changes, func(c Merged) bool { return hidden.of(filepath.Join(w.Source, filepath.FromSlash(c.Path)), false) })
+	m.Changes = slices.DeleteFunc(m.Changes,
+		func(c Merged) bool { return hidden.of(filepath.Join(w.Source, filepath.FromSlash(c.Path)), false) })
 	return m, err
 }
 

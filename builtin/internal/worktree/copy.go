@@ -55,7 +55,8 @@ func (w *Worktree) copyIn(ctx context.Context, top string, hidden Hidden) (err e
 			return err
 		}
 		if files, bytes = files+1, bytes+info.Size(); files > maxCopiedFile || bytes > maxCopied {
-			return fmt.Errorf("%s has more than the %d files or %d MiB that are copied: run git init there and commit, or work in a smaller directory", top, maxCopiedFile, maxCopied>>20)
+			return fmt.Errorf("%s has more than the %d files or %d MiB that are copied: run git init there and commit, or work "+
+				"in a smaller directory", top, maxCopiedFile, maxCopied>>20)
 		}
 		switch {
 		case d.IsDir():

@@ -72,7 +72,8 @@ func (r gitRun) git(ctx context.Context, args ...string) ([]byte, error) {
 		err = cmd.Wait()
 	}
 	if errors.Is(err, exec.ErrNotFound) {
-		return nil, fmt.Errorf("worktrees need git 2.38 or later: %w. Install it, or let the agent work in place: toolhost run -- CLIENT; toolhost rewind takes back what it does", err)
+		return nil, fmt.Errorf("worktrees need git 2.38 or later: %w. Install it, or let the agent work in place: toolhost "+
+			"run -- CLIENT; toolhost rewind takes back what it does", err)
 	}
 	if out.full { // the error of Run can also be that git could not write
 		return nil, fmt.Errorf("git %s: %w", args[0], errLongOutput)
@@ -100,7 +101,8 @@ func (e *gitError) Unwrap() error { return e.err }
 
 // plainEnvironment returns an environment without what steers git: GIT_DIR of a hook that started us, for one.
 func plainEnvironment(env []string) []string {
-	env = slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "GIT_") || strings.HasPrefix(entry, "LC_") })
+	env = slices.DeleteFunc(env,
+		func(entry string) bool { return strings.HasPrefix(entry, "GIT_") || strings.HasPrefix(entry, "LC_") })
 	return append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1",
 		"GIT_NO_REPLACE_OBJECTS=1",
 		"GIT_AUTHOR_NAME=toolhost", "GIT_AUTHOR_EMAIL=toolhost@localhost", "GIT_COMMITTER_NAME=toolhost", "GIT_COMMITTER_EMAIL=toolhost@localhost")

@@ -145,7 +145,8 @@ func (w *Worktree) Summary() string {
 	if !w.Changed() || w.Left.Branch == "" {
 		return strings.Join(w.Left.Notes, "\n")
 	}
-	lines := []string{"worktree " + w.Tree() + " (kept for 30 days)", "branch " + strings.Join(append([]string{w.Left.Branch}, w.Left.Others...), ", "),
+	lines := []string{"worktree " + w.Tree() + " (kept for 30 days)", "branch " +
+		strings.Join(append([]string{w.Left.Branch}, w.Left.Others...), ", "),
 		fmt.Sprintf("git diff %.12s...%s", w.Base, w.Left.Branch), "git merge " + w.Left.Branch}
 	return strings.Join(append(lines, w.Left.Notes...), "\n")
 }

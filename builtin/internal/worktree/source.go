@@ -44,7 +44,8 @@ func inspect(ctx context.Context, dir, base string, hidden Hidden) (*source, err
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoRepository)
 	}
 	if bare, err := r.text(ctx, "rev-parse", "--is-inside-work-tree"); err != nil || bare != "true" {
-		return nil, fmt.Errorf("%s: the repository has no work tree here (it is bare, or this is its .git): call it from a checkout", dir)
+		return nil, fmt.Errorf("%s: the repository has no work tree here (it is bare, or this is its .git): call it from a "+
+			"checkout", dir)
 	}
 	if s.top, err = r.text(ctx, "rev-parse", "--show-toplevel"); err != nil {
 		return nil, err
@@ -65,7 +66,8 @@ func inspect(ctx context.Context, dir, base string, hidden Hidden) (*source, err
 	if base != "" {
 		if s.base, err = r.text(ctx, "rev-parse", "--verify", "-q", "--end-of-options", base+"^{commit}"); err != nil ||
 			!isObject(s.base) || !s.reachable(ctx, r) {
-			return nil, fmt.Errorf("base: expected a branch, a tag, or a commit that one of them contains, of %s, got %q", s.top, base)
+			return nil, fmt.Errorf("base: expected a branch, a tag, or a commit that one of them contains, of %s, got %q", s.top,
+				base)
 		}
 	}
 	return s, s.configure(ctx, r)
@@ -212,7 +214,8 @@ func hasRepository(dir string) bool {
 func (s *source) place(dir string) error {
 	below, err := filepath.Rel(s.top, dir)
 	if err != nil || !filepath.IsLocal(below) {
-		return fmt.Errorf("%s: the work tree of its repository is %s (core.worktree), which does not hold it: isolation is refused", dir, s.top)
+		return fmt.Errorf("%s: the work tree of its repository is %s (core.worktree), which does not hold it: isolation is "+
+			"refused", dir, s.top)
 	}
 	s.below = below
 	info, err := os.Lstat(filepath.Join(s.top, ".git"))

@@ -204,7 +204,8 @@ func (r Room) begin(ctx context.Context, s *source, spec Spec, fill func(*Worktr
 		step("store")
 		if w.plain() {
 			// It has no store.
-		} else if w.store, err = s.openStore(ctx, store{dir: filepath.Join(w.dir, "git"), start: spec.Start}, w.BranchName()); err != nil {
+		} else if w.store, err = s.openStore(ctx, store{dir: filepath.Join(w.dir, "git"), start: spec.Start},
+			w.BranchName()); err != nil {
 			return err
 		}
 		if err := os.Mkdir(w.Tree(), 0o700); err != nil {

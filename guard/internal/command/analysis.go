@@ -162,7 +162,8 @@ func (c Simple) Deletes() bool {
 func (c Simple) Interprets() bool {
 	other := func(reason string) bool {
 		what, ok := strings.CutPrefix(reason, c.Name+" ")
-		return reason != sourcesFile && (!ok || what != interprets && what != startsOthers && what != ownScript && !strings.HasPrefix(what, runsFile))
+		return reason != sourcesFile && (!ok || what != interprets && what != startsOthers && what != ownScript &&
+			!strings.HasPrefix(what, runsFile))
 	}
 	return len(c.Undecidable) > 0 && !slices.ContainsFunc(c.Undecidable, other)
 }

@@ -62,7 +62,8 @@ func isInterpreter(name string) bool {
 // interpretsFile reports whether an interpreter is given a file or a module to run, not text in its words: such a
 // file is no more hidden than what make runs.
 func interpretsFile(c Simple) bool {
-	if len(c.Args) < 2 || !c.Args[1].Static || oneOf(strings.TrimRight(c.Name, "0123456789."), "gdb lldb sqlite duckdb psql mysql litecli mycli pgcli usql mongosh mongo") {
+	if len(c.Args) < 2 || !c.Args[1].Static || oneOf(strings.TrimRight(c.Name, "0123456789."),
+		"gdb lldb sqlite duckdb psql mysql litecli mycli pgcli usql mongosh mongo") {
 		return false
 	}
 	first := c.Args[1].Text
@@ -70,7 +71,8 @@ func interpretsFile(c Simple) bool {
 	case first == "-m" && strings.HasPrefix(c.Name, "python"):
 		return len(c.Args) > 2 && !oneOf(c.Args[2].Text, "timeit code pdb bdb asyncio idlelib IPython")
 	case oneOf(c.Name, "bun deno"):
-		return !slices.ContainsFunc(c.Args[1:], func(w Word) bool { return !w.Static || oneOf(w.Text, "-e -p --eval --print eval repl -") })
+		return !slices.ContainsFunc(c.Args[1:],
+			func(w Word) bool { return !w.Static || oneOf(w.Text, "-e -p --eval --print eval repl -") })
 	}
 	return strings.ContainsAny(first, "./") && !isOption(first) && !strings.HasPrefix(first, "/dev/") &&
 		!strings.HasPrefix(first, "/proc/")
@@ -92,7 +94,8 @@ func asksVersion(c Simple) bool {
 
 // IsBuiltin reports whether bash runs a command of that name itself.
 func IsBuiltin(name string) bool {
-	return listed("builtins", name) || oneOf(name, "command builtin exec exit return break continue shift times umask ulimit suspend logout let caller disown bg fg history echo true false : pwd kill test [ printf dirs")
+	return listed("builtins", name) || oneOf(name, "command builtin exec exit return break continue shift times umask "+
+		"ulimit suspend logout let caller disown bg fg history echo true false : pwd kill test [ printf dirs")
 }
 
 // HasProgram reports whether the system has a program of the builtin's name as well.

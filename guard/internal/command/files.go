@@ -97,7 +97,8 @@ func (c Simple) ReadOnly() bool {
 	}
 	doubt := func(w Word) bool {
 		return !known(w) || w.Static && outsideOption(w.Text) || oneOf(w.Text, p.lists["not"]) ||
-			slices.ContainsFunc(strings.Fields(p.lists["within"]), func(part string) bool { return strings.Contains(w.Text, part) }) ||
+			slices.ContainsFunc(strings.Fields(p.lists["within"]),
+				func(part string) bool { return strings.Contains(w.Text, part) }) ||
 			c.Name == "date" && !isOption(w.Text) && !strings.HasPrefix(w.Text, "+") // it sets the clock
 	}
 	danger := p.lists["danger"]

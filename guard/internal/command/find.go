@@ -9,7 +9,8 @@ func readFind(w *walker, c Simple) {
 		switch {
 		case oneOf(word.Text, "-exec -execdir -ok -okdir"):
 			i = findExec(w, c, i)
-		case !word.Static && word.MayBeOption() && !(word.Glob && strings.Contains(word.Text[strings.LastIndexByte(word.Text, '*')+1:], ".")):
+		case !word.Static && word.MayBeOption() &&
+			!(word.Glob && strings.Contains(word.Text[strings.LastIndexByte(word.Text, '*')+1:], ".")):
 			w.undecided(true, c.Name+" with a word that may be -exec: "+word.Text) // "*.go" matches no action
 		}
 	}

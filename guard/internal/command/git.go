@@ -10,7 +10,8 @@ const gitExecutes = "upload-pack receive-pack exec ext-diff open-files-in-pager 
 
 // gitSpec lists the options of git before its subcommand that run nothing, and those that
 // gitSubcommand judges.
-var gitSpec = spec{short: "C:c:Pvh", long: "config-env: exec-path:: git-dir: work-tree: bare namespace: super-prefix: list-cmds: attr-source: no-pager no-replace-objects " +
+var gitSpec = spec{short: "C:c:Pvh", long: "config-env: exec-path:: git-dir: work-tree: bare namespace: " +
+	"super-prefix: list-cmds: attr-source: no-pager no-replace-objects " +
 	"literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs no-optional-locks no-advice no-lazy-fetch version help html-path man-path info-path"}
 
 // gitSubcommand returns the index of the subcommand, and why the options before

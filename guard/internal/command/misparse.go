@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// misread is the reason for a text that bash may read otherwise than the parser (3.14). Harmless cases are not told from
-// the others.
+// misread is the reason for a text that bash may read otherwise than the parser (3.14). Harmless cases are not told
+// from the others.
 const misread = "bash may read a part of the text in another way"
 
 // misparsed reports whether bash may read a node otherwise than the parser.

@@ -138,7 +138,8 @@ func (w *walker) evaluates(n syntax.Node) bool {
 		}
 		return subscript(n.Index) || n.Excl && n.Names == 0 ||
 			n.Slice != nil && (subscript(n.Slice.Offset) || subscript(n.Slice.Length)) ||
-			n.Exp != nil && n.Exp.Op == syntax.OtherParamOps && (n.Exp.Word == nil || !oneOf(n.Exp.Word.Lit(), "Q U u L A a K k E"))
+			n.Exp != nil && n.Exp.Op == syntax.OtherParamOps && (n.Exp.Word == nil ||
+				!oneOf(n.Exp.Word.Lit(), "Q U u L A a K k E"))
 	}
 	return false
 }

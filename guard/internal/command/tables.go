@@ -20,7 +20,8 @@ func (r record) parse(args []Word) (p parsed) {
 	if r.flags["assigns"] { // dd if=x
 		for _, word := range args[1:] {
 			name, value, has := strings.Cut(word.Text, "=")
-			p.options = append(p.options, option{name: name, value: Word{Text: value, Static: word.Static, single: word.single}, has: has})
+			p.options = append(p.options, option{name: name, value: Word{Text: value, Static: word.Static, single: word.single},
+				has: has})
 		}
 		return p
 	}

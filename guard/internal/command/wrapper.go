@@ -24,7 +24,8 @@ type wrapper struct {
 func wrapperOf(name string) (wrapper, bool) {
 	r, ok := recordOf("wrappers", name)
 	short, open := strings.CutPrefix(r.lists["short"], "*")
-	return wrapper{spec{short: short, long: r.lists["long"], open: open}, r.flags["skip"], r.flags["assigns"], r.flags["loud"],
+	return wrapper{spec{short: short, long: r.lists["long"], open: open}, r.flags["skip"], r.flags["assigns"],
+		r.flags["loud"],
 		r.lists["moves"], r.lists["stops"], r.lists["reads"], r.lists["writes"]}, ok
 }
 

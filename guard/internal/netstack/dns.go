@@ -180,7 +180,8 @@ func canonical(name string) string {
 // pack returns the answer to a query, without records if they need more than limit bytes.
 func (q query) pack(answers []dnsmessage.ResourceBody, code dnsmessage.RCode, limit int) []byte {
 	m := dnsmessage.Message{
-		Header: dnsmessage.Header{ID: q.header.ID, Response: true, OpCode: q.header.OpCode, RecursionDesired: q.header.RecursionDesired,
+		Header: dnsmessage.Header{ID: q.header.ID, Response: true, OpCode: q.header.OpCode,
+			RecursionDesired:   q.header.RecursionDesired,
 			RecursionAvailable: true, RCode: code},
 		Questions: []dnsmessage.Question{q.question},
 	}
@@ -212,7 +213,8 @@ func (n *Network) local(q query) ([]dnsmessage.ResourceBody, dnsmessage.RCode) {
 		case dnsmessage.TypeA:
 			return []dnsmessage.ResourceBody{&dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}, dnsmessage.RCodeSuccess
 		case dnsmessage.TypeAAAA:
-			return []dnsmessage.ResourceBody{&dnsmessage.AAAAResource{AAAA: netip.IPv6Loopback().As16()}}, dnsmessage.RCodeSuccess
+			return []dnsmessage.ResourceBody{&dnsmessage.AAAAResource{AAAA: netip.IPv6Loopback().As16()}},
+				dnsmessage.RCodeSuccess
 		}
 		return nil, dnsmessage.RCodeSuccess
 	}

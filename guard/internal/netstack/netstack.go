@@ -126,7 +126,8 @@ func (n *Network) setUp() error {
 		}
 	}
 	n.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}})
-	conn, err := gonet.DialUDP(n.stack, &tcpip.FullAddress{NIC: nic, Addr: own.AddressWithPrefix.Address, Port: dnsPort}, nil, ipv4.ProtocolNumber)
+	conn, err := gonet.DialUDP(n.stack, &tcpip.FullAddress{NIC: nic, Addr: own.AddressWithPrefix.Address, Port: dnsPort},
+		nil, ipv4.ProtocolNumber)
 	if err != nil {
 		return fmt.Errorf("network stack: resolver: %w", err)
 	}

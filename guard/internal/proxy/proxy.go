@@ -233,7 +233,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodConnect:
 		p.tunnel(w, r)
 	case r.URL.Scheme == "http" && r.URL.Host != "":
-		if secret := (&request{Request: r, secrets: &p.secrets, may: func(*Secret) bool { return false }}).stray(); secret != nil {
+		if secret := (&request{Request: r, secrets: &p.secrets,
+			may: func(*Secret) bool { return false }}).stray(); secret != nil {
 			refusal := straying(secret, net.JoinHostPort(CanonicalHost(r.URL.Hostname()), cmp.Or(r.URL.Port(), "80")),
 				false)
 			p.note(r.Context(), refusal)

@@ -192,9 +192,11 @@ func (p *Proxy) unreachable(a netip.Addr, port string) string {
 	case Public(a), listed, p.rules.AllowPrivate && Private(a):
 		return ""
 	case Private(a):
-		return fmt.Sprintf("its address %s is private: a person can set sandbox.network.allowPrivate, or add that address to sandbox.network.allowedDomains", a)
+		return fmt.Sprintf("its address %s is private: a person can set sandbox.network.allowPrivate, or add that address "+
+			"to sandbox.network.allowedDomains", a)
 	}
-	return fmt.Sprintf("its address %s is not a public one: a person can add that address to sandbox.network.allowedDomains", a)
+	return fmt.Sprintf("its address %s is not a public one: a person can add that address to "+
+		"sandbox.network.allowedDomains", a)
 }
 
 // judge decides by name. approved means that a person has allowed it.

@@ -166,7 +166,8 @@ var spellings = func() (list []func(string) string) {
 		func(s string) string { return equals.Replace(inJSON(s)) },
 		func(s string) string { return strings.NewReplacer("=", "&#61;", "+", "&#43;").Replace(s) }, // a slash needs none
 		func(s string) string { return strings.NewReplacer("=", `\u003d`).Replace(inJSON(s)) })
-	list = append(list, func(s string) string { return hex.EncodeToString([]byte(s)) }, func(s string) string { return fmt.Sprintf("% x", s) }) // as S3 repeats requests
+	list = append(list, func(s string) string { return hex.EncodeToString([]byte(s)) },
+		func(s string) string { return fmt.Sprintf("% x", s) }) // as S3 repeats requests
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		for skip := range 3 { // what precedes the value takes a part of its first group
 			list = append(list,
@@ -238,7 +239,8 @@ func (r *request) stray() *Secret {
 	}
 	for i := range r.all {
 		secret := &r.all[i]
-		if !r.may(secret) && slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, secret.Sentinel) }) {
+		if !r.may(secret) &&
+			slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, secret.Sentinel) }) {
 			return secret
 		}
 	}

@@ -33,9 +33,10 @@ const (
 )
 
 var (
-	errSignedChunks = errors.New("the client has signed each part of the body, with a secret that it does not have; let it send the body unsigned or in one piece")
-	errSignedTwice  = errors.New("its header and its query are signed; sign one of them")
-	errSigned       = errors.New("the body is larger than " + strconv.Itoa(maxSigned>>20) + " MiB and has no " +
+	errSignedChunks = errors.New("the client has signed each part of the body, with a secret that it does not have; let " +
+		"it send the body unsigned or in one piece")
+	errSignedTwice = errors.New("its header and its query are signed; sign one of them")
+	errSigned      = errors.New("the body is larger than " + strconv.Itoa(maxSigned>>20) + " MiB and has no " +
 		contentHash)
 )
 
@@ -103,7 +104,8 @@ func (r *request) signedBy() (*signature, error) {
 // be used by anybody for a week.
 func (r *request) presigned() bool {
 	for name := range r.URL.Query() {
-		if slices.ContainsFunc([]string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature"}, func(s string) bool { return strings.EqualFold(s, name) }) {
+		if slices.ContainsFunc([]string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature"},
+			func(s string) bool { return strings.EqualFold(s, name) }) {
 			return true
 		}
 	}

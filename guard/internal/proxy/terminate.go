@@ -97,7 +97,8 @@ func sniff(in io.Reader) (first []byte, kind int) {
 			return first, tlsBytes
 		case slices.ContainsFunc(httpMethods, func(s string) bool { return bytes.HasPrefix(first, []byte(s)) }):
 			return first, httpBytes
-		case err != nil || !slices.ContainsFunc(httpMethods, func(s string) bool { return strings.HasPrefix(s, string(first)) }):
+		case err != nil ||
+			!slices.ContainsFunc(httpMethods, func(s string) bool { return strings.HasPrefix(s, string(first)) }):
 			return first, opaqueBytes
 		}
 	}
@@ -179,7 +180,8 @@ func (t *Terminated) serve(in net.Conn, secure bool) {
 func (s *session) shake(conn *tls.Conn) error {
 	err := conn.HandshakeContext(s.to.proxy.ctx)
 	if err != nil && s.offered && s.to.proxy.ctx.Err() == nil { // the program's alert may be lost with the connection
-		s.to.proxy.note(s.to.ctx, &refusedError{host: s.to.address(), why: "the program ended the TLS handshake; it may accept another certificate than that of the sandbox only"})
+		s.to.proxy.note(s.to.ctx, &refusedError{host: s.to.address(), why: "the program ended the TLS handshake; it may " +
+			"accept another certificate than that of the sandbox only"})
 	}
 	return err
 }
@@ -288,7 +290,8 @@ func (l sessionListener) Addr() net.Addr { return l.conns.Addr() }
 func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 	s := r.Context().Value(sessionKey{}).(*session)
 	if host, port := splitAuthority(r.Host, s.secure); (host != s.to.host || port != s.to.port) && r.Host != "" {
-		s.refuse(w, &refusedError{host: s.to.address(), why: "the connection was opened to it, and the request asks for " + quoteHost(r.Host)})
+		s.refuse(w, &refusedError{host: s.to.address(), why: "the connection was opened to it, and the request asks for " +
+			quoteHost(r.Host)})
 		return
 	}
 	req := &request{Request: r, secrets: &p.secrets,
@@ -427,7 +430,8 @@ func (s *session) rewrite(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme = "https"
 	}
 	r.Out.URL.User, r.Out.Host, r.Out.URL.RawQuery = nil, r.In.Host, r.In.URL.RawQuery
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} { // the program's own
+	// the program's own
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if values, ok := r.In.Header[name]; ok {
 			r.Out.Header[name] = values
 		}

@@ -20,7 +20,8 @@ func checkSystemName(name string) error {
 	volume := filepath.VolumeName(name)
 	rest := name[len(volume):]
 	if len(volume) == 2 && (rest == "" || !os.IsPathSeparator(rest[0])) {
-		return fmt.Errorf("the path %q is relative to some directory of the drive %s; give an absolute path, as in %s\\%s", name, volume, volume, rest)
+		return fmt.Errorf("the path %q is relative to some directory of the drive %s; give an absolute path, as in %s\\%s",
+			name, volume, volume, rest)
 	}
 	for element := range strings.FieldsFuncSeq(rest, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if element == "." || element == ".." {

@@ -25,7 +25,8 @@ func Check(dir, name string) error {
 	case trimmed != name && hasName(dir, name):
 		return Check(dir, trimmed)
 	case trimmed != name:
-		return fmt.Errorf("the path %q begins or ends with white space, and no file has that name: leave the white space out", name)
+		return fmt.Errorf("the path %q begins or ends with white space, and no file has that name: leave the white space out",
+			name)
 	case len(name) > MaxLength:
 		return fmt.Errorf("the path has %d bytes, more than the %d a path may have", len(name), MaxLength)
 	}

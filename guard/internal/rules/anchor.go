@@ -70,7 +70,8 @@ func (c *Compiler) aliased(p pattern, strict bool) (pattern, bool) {
 // holdsBound reports whether a directory is a root or lies above one. A deny rule does not apply through a link in
 // the workspace to such a directory: otherwise creating a link would deny the whole root.
 func (c *Compiler) holdsBound(dir string) bool {
-	return slices.ContainsFunc(c.Bounds, func(b pathname.Place) bool { return pathname.Within(pathname.Slashed(b.Real), dir) })
+	return slices.ContainsFunc(c.Bounds,
+		func(b pathname.Place) bool { return pathname.Within(pathname.Slashed(b.Real), dir) })
 }
 
 // Redirected returns an error if dir leads to real through a link in one of the directories that tools can write to:
@@ -86,7 +87,8 @@ func Redirected(dir, real string, writable []pathname.Place) error {
 	return nil
 }
 
-var errRedirected = errors.New("it is a symbolic link in the workspace, which tools could lead elsewhere, so it opens nothing: name the directory itself")
+var errRedirected = errors.New("it is a symbolic link in the workspace, which tools could lead elsewhere, so it " +
+	"opens nothing: name the directory itself")
 
 // resolved returns the real name of a slash path. It resolves each directory once.
 func (c *Compiler) resolved(name string) string {

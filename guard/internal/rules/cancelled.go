@@ -20,7 +20,8 @@ func (m *Matcher) idle(p pattern) error {
 	if !p.carves || slices.ContainsFunc(m.rules, func(r *Rule) bool { return r.file == p.rule.file }) {
 		return nil
 	}
-	return fmt.Errorf("the rule %q excepts nothing: the rule that it is an exception to must be before it, in the same file", p.rule.Text)
+	return fmt.Errorf("the rule %q excepts nothing: the rule that it is an exception to must be before it, in the "+
+		"same file", p.rule.Text)
 }
 
 // warnCancelled warns of rules that have no effect because of "!" patterns after them.
@@ -42,7 +43,8 @@ func (c *Compiler) warnCancelled(l *List) {
 	c.added = nil
 	for _, r := range rules {
 		if cancelled[r] {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: permissions.%s: the rule %q matches nothing: a ! rule after it takes back all that it says", r.Source, l.kind, r.Text))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: permissions.%s: the rule %q matches nothing: a ! rule after it "+
+				"takes back all that it says", r.Source, l.kind, r.Text))
 		}
 	}
 }

@@ -146,7 +146,8 @@ func (c *Commands) addWhole(spec string, stars int, r *Rule) error {
 		return nil
 	}
 	if c.kind == Allow && stars > 0 {
-		return fmt.Errorf("the rule %q allows nothing: each command of a line is matched by itself, so write a rule for each", r.Text)
+		return fmt.Errorf("the rule %q allows nothing: each command of a line is matched by itself, so write "+
+			"a rule for each", r.Text)
 	}
 	c.whole = append(c.whole, newGlobRule(spec, r))
 	return nil

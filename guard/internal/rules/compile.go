@@ -110,7 +110,8 @@ func (c *Compiler) add(l *List, r *Rule) error {
 
 // index adds a rule to the index in which calls of the tool look for it.
 func (c *Compiler) index(l *List, tool string, r *Rule) error {
-	if l.strict() && l.Every == nil && (tool == "Edit" && r.Spec == "" || l.matcherOf(tool) == l.Edit && everything(r.Spec)) {
+	if l.strict() && l.Every == nil && (tool == "Edit" && r.Spec == "" || l.matcherOf(tool) == l.Edit &&
+		everything(r.Spec)) {
 		l.Every = r
 	}
 	if r.Spec == "" {
@@ -207,7 +208,8 @@ func (c *Compiler) addSpec(l *List, tool string, r *Rule) error {
 		}
 	}
 	if !whole {
-		return fmt.Errorf("the rule %.200q: its braces expand to more than %d patterns, or those of its file for more than %d MiB of them, and not all are guarded; "+
+		return fmt.Errorf("the rule %.200q: its braces expand to more than %d patterns, or those of its file for more than "+
+			"%d MiB of them, and not all are guarded; "+
 			"write several rules, with fewer braces", r.Text, maxAlternatives, maxSpread>>20)
 	}
 	return nil

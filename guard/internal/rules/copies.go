@@ -31,7 +31,8 @@ func (c *Compiler) copies(p pattern) (out []pattern) {
 				if q.base, q.elements, q.bare = to, rest, false; len(rest) == 0 {
 					q.base, q.elements, q.tail = path.Dir(to), []string{pathname.Quote(path.Base(to))}, ""
 				}
-				if q.base = strings.TrimSuffix(q.base, "/"); !slices.ContainsFunc(out, func(o pattern) bool { return o.base == q.base && slices.Equal(o.elements, q.elements) }) {
+				if q.base = strings.TrimSuffix(q.base, "/"); !slices.ContainsFunc(out,
+					func(o pattern) bool { return o.base == q.base && slices.Equal(o.elements, q.elements) }) {
 					out = append(out, q)
 				}
 			}

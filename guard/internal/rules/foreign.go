@@ -48,7 +48,8 @@ func (l *List) names(tool string) []string {
 // covers reports whether the name in a rule means a tool, its server, or several tools including this one.
 func (l *List) covers(name, tool string) bool {
 	server, _, foreign := cutServer(tool)
-	if foreign && (name == server || l.strict() && strings.TrimPrefix(strings.TrimSuffix(name, "__"), ownPrefix) == server) {
+	if foreign && (name == server || l.strict() && strings.TrimPrefix(strings.TrimSuffix(name, "__"),
+		ownPrefix) == server) {
 		return true
 	}
 	return slices.ContainsFunc(l.names(tool), func(known string) bool {
@@ -69,7 +70,8 @@ func (l *List) addForeign(r *Rule) error {
 	case ok && l.strict():
 		l.foreignParams = append(l.foreignParams, newParamRule(r, param, value))
 	case foreign && l.strict():
-		return fmt.Errorf("the rule %q matches nothing: it names no parameter; write %s(parameter:value), or %s for every call",
+		return fmt.Errorf("the rule %q matches nothing: it names no parameter; write %s(parameter:value), or %s for "+
+			"every call",
 			r.Text, r.tool, r.tool)
 	case foreign:
 		return fmt.Errorf("the rule %q allows nothing: leave the parentheses out; "+
@@ -93,7 +95,8 @@ func foreignParam(spec string) (name, value string, ok bool) {
 func (l *List) Idle(tools, served []string, unsure func(server string) bool) (warnings []string) {
 	for _, r := range l.foreign {
 		name := ownTool(r.tool)
-		if !strings.HasPrefix(name, foreignPrefix) || slices.ContainsFunc(tools, func(tool string) bool { return l.covers(r.tool, tool) }) {
+		if !strings.HasPrefix(name, foreignPrefix) || slices.ContainsFunc(tools,
+			func(tool string) bool { return l.covers(r.tool, tool) }) {
 			continue
 		}
 		server, _, _ := strings.Cut(strings.TrimPrefix(name, foreignPrefix), "__")

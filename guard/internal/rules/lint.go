@@ -78,10 +78,12 @@ func (c *Compiler) lint(r *Rule) (meant string, err error) {
 		}
 	}
 	if name, ok := strings.CutSuffix(spec, ":*"); ok && name != "" {
-		return name, fmt.Errorf("the rule %q: \":*\" is for commands, and a part of the name here; write %s, or %s/** for all that is in a directory", r.Text, name, name)
+		return name, fmt.Errorf("the rule %q: \":*\" is for commands, and a part of the name here; write %s, or %s/** for "+
+			"all that is in a directory", r.Text, name, name)
 	}
 	if file := c.fileAbove(r); file != "" {
-		return "", fmt.Errorf("the rule %q is about a directory, and does not guard the file %s; leave out what follows its name", r.Text, file)
+		return "", fmt.Errorf("the rule %q is about a directory, and does not guard the file %s; leave out what follows "+
+			"its name", r.Text, file)
 	}
 	return c.misplaced(r)
 }
@@ -123,7 +125,8 @@ func (c *Compiler) misplaced(r *Rule) (meant string, err error) {
 	if slices.ContainsFunc(dirs, func(dir string) bool { return realpath.Exists(filepath.Join(dir, first)) }) {
 		return "", nil
 	}
-	return "/" + r.Spec, fmt.Errorf("the rule %q is relative to %s, where there is no %s; write /%s for the absolute path", r.Text, strings.Join(dirs, ", "), first, r.Spec)
+	return "/" + r.Spec, fmt.Errorf("the rule %q is relative to %s, where there is no %s; write /%s for the absolute path",
+		r.Text, strings.Join(dirs, ", "), first, r.Spec)
 }
 
 // alternated splits the first word of a rule if it is a choice of commands in the form of a regular expression:
@@ -141,7 +144,8 @@ func alternated(word string) (commands []string, ok bool) {
 func listed(spec string) []string {
 	var parts []string
 	depth, start, separators := 0, 0, ",;|"
-	if isList := strings.Fields(spec); !strings.ContainsAny(spec, `,;|\{`) && !slices.ContainsFunc(isList, func(p string) bool { return !strings.ContainsAny(p[:1], "*/.~") }) {
+	if isList := strings.Fields(spec); !strings.ContainsAny(spec, `,;|\{`) &&
+		!slices.ContainsFunc(isList, func(p string) bool { return !strings.ContainsAny(p[:1], "*/.~") }) {
 		separators = " " // each word looks like a pattern
 	}
 	for i, c := range spec {
@@ -156,7 +160,8 @@ func listed(spec string) []string {
 	}
 	parts = append(parts, strings.TrimSpace(spec[start:]))
 	like := func(part string) bool { return strings.ContainsAny(part, "*/.") }
-	if len(parts) < 2 || slices.Contains(parts, "") || !strings.Contains(spec, ", ") && slices.ContainsFunc(parts, func(p string) bool { return !like(p) }) {
+	if len(parts) < 2 || slices.Contains(parts, "") || !strings.Contains(spec, ", ") &&
+		slices.ContainsFunc(parts, func(p string) bool { return !like(p) }) {
 		return nil
 	}
 	return parts
@@ -166,9 +171,11 @@ func listed(spec string) []string {
 // nothing for an allow rule.
 func (c *Compiler) addListed(l *List, tool string, r *Rule, parts []string) error {
 	if !l.strict() {
-		return fmt.Errorf("the rule %q is one pattern, and allows none of the files it seems to list; write a rule for each", r.Text)
+		return fmt.Errorf("the rule %q is one pattern, and allows none of the files it seems to list; write a rule for each",
+			r.Text)
 	}
-	err := fmt.Errorf("the rule %q is one pattern, and seems to list several; write a rule for each. What it lists is guarded too", r.Text)
+	err := fmt.Errorf("the rule %q is one pattern, and seems to list several; write a rule for each. What it lists is "+
+		"guarded too", r.Text)
 	for _, part := range parts {
 		other := *r
 		other.Spec = part
@@ -186,7 +193,8 @@ func (l *List) addMeant(r *Rule) error {
 	head, _, _ := strings.Cut(r.Spec, " ")
 	name, colon, _ := strings.Cut(head, ":")
 	if commands, ok := alternated(name); ok {
-		return fmt.Errorf("the rule %q: | does not mean a choice, so the rule guards only a pipe; write Bash(%s *), a rule for each command", r.Text, strings.Join(commands, " *), Bash("))
+		return fmt.Errorf("the rule %q: | does not mean a choice, so the rule guards only a pipe; write Bash(%s *), a rule "+
+			"for each command", r.Text, strings.Join(commands, " *), Bash("))
 	}
 	if name == "[" || name == "[[" || strings.ContainsAny(name, "|;&<>") {
 		return nil // a command, or several
@@ -194,16 +202,19 @@ func (l *List) addMeant(r *Rule) error {
 	other := *r
 	if plain, found := disguised(r.Spec); found {
 		other.Spec = plain
-		return errors.Join(fmt.Errorf("the rule %+q: it has characters that are invisible, or look like others; Bash(%s) is guarded too", r.Text, plain), l.Commands.add(&other))
+		return errors.Join(fmt.Errorf("the rule %+q: it has characters that are invisible, or look like others; Bash(%s) is "+
+			"guarded too", r.Text, plain), l.Commands.add(&other))
 	}
 	switch bare := strings.NewReplacer(`"`, "", "'", "", "`", "", `\`, "").Replace(r.Spec); {
 	case strings.ContainsAny(name, "\"'`") || len(name) > 1 && name[0] == '\\' && name[1] != '*' && name[1] != '(':
 		other.Spec = bare
 	case len(name) > 2 && strings.HasSuffix(name, ".*") && !strings.ContainsAny(name, "/^$[]{}?"):
 		other.Spec = strings.TrimSuffix(name, ".*") + "*" + strings.TrimPrefix(r.Spec, name)
-		return errors.Join(fmt.Errorf("the rule %q: only * is a wildcard, and the dot means itself; Bash(%s) is guarded too", r.Text, other.Spec), l.Commands.add(&other))
+		return errors.Join(fmt.Errorf("the rule %q: only * is a wildcard, and the dot means itself; Bash(%s) is guarded too",
+			r.Text, other.Spec), l.Commands.add(&other))
 	case strings.ContainsAny(name, "^$[]{}?"):
-		return fmt.Errorf("the rule %q: only * is a wildcard, so %q matches only this exact text; write a rule for each command", r.Text, name)
+		return fmt.Errorf("the rule %q: only * is a wildcard, so %q matches only this exact text; write a rule for each "+
+			"command", r.Text, name)
 	case colon != "" && (colon != "*" || r.Spec != head) && !slices.Contains(parameters, name):
 		other.Spec = strings.Replace(r.Spec, ":", " ", 1)
 	default:

@@ -38,7 +38,8 @@ type Rule struct {
 // pytest:*).
 func (r *Rule) NamesInner(name string) bool {
 	words := strings.Fields(strings.TrimSuffix(r.Spec, ":*"))
-	return name != "" && len(words) > 1 && slices.ContainsFunc(words[1:], func(w string) bool { return path.Base(w) == name })
+	return name != "" && len(words) > 1 && slices.ContainsFunc(words[1:],
+		func(w string) bool { return path.Base(w) == name })
 }
 
 // intended returns the rule as it should have been written.

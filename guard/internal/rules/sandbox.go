@@ -18,7 +18,8 @@ func (c *Compiler) Withheld(entries []settings.Entry, s pathname.Spelling) *Matc
 		r := &Rule{Text: e.Text, Source: e.Where()}
 		p, err := compilePattern(c.absolute(e), "")
 		if err != nil {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: sandbox: %q: %v; it guards the literal path", e.Where(), e.Text, err))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: sandbox: %q: %v; it guards the literal path", e.Where(), e.Text,
+				err))
 			p = literalPattern(c.absolute(e), "")
 		}
 		p.rule, p.bare = r, false
@@ -39,7 +40,8 @@ func (c *Compiler) Opened(entries []settings.Entry) []string {
 	for _, e := range entries {
 		name := strings.TrimSuffix(c.absolute(e), "/**")
 		if pathname.HasMeta(name) {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: sandbox.filesystem: %q opens nothing: name the directory, without wildcards", e.Where(), e.Text))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: sandbox.filesystem: %q opens nothing: name the directory, without "+
+				"wildcards", e.Where(), e.Text))
 			continue
 		}
 		real := c.Place(pathname.Native(name)).Real

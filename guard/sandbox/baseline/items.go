@@ -209,7 +209,8 @@ func (c *collector) statOpen(dir string) (stamp, error) {
 // treeOf returns the tree that a path lies in, or nil.
 func treeOf(trees []*tree, path string) *tree {
 	for _, t := range trees {
-		if path == t.dir || strings.HasPrefix(path, strings.TrimSuffix(t.dir, string(filepath.Separator))+string(filepath.Separator)) {
+		if path == t.dir ||
+			strings.HasPrefix(path, strings.TrimSuffix(t.dir, string(filepath.Separator))+string(filepath.Separator)) {
 			return t
 		}
 	}

@@ -128,7 +128,8 @@ func (it item) replace(was file, why string) ([]string, error) {
 		return put(root, rel, was.Text, was.Stamp)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: %s was created or changed by a command, and %s; it could not be moved away: %w", it.path, why, err)
+		return nil, fmt.Errorf("sandbox: %s was created or changed by a command, and %s; it could not be moved away: %w",
+			it.path, why, err)
 	}
 	return []string{fmt.Sprintf("%s was created or changed by a command, and %s: it was moved to %s.", it.path, why,
 		filepath.Join(it.tree.dir, moved))}, nil
@@ -164,7 +165,8 @@ func (k *Keeper) judgeSettings(it item, was file) ([]string, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: a command has put settings that execute programs into %s, and they could not be taken out: %w", it.path, err)
+		return nil, fmt.Errorf("sandbox: a command has put settings that execute programs into %s, and they could not be "+
+			"taken out: %w", it.path, err)
 	}
 	where := k.keep(it.path, gone)
 	for _, r := range gone {
@@ -200,7 +202,8 @@ func (it item) changedRemotes(text []byte, was file) (notes []string) {
 		if u, err := url.Parse(address); err == nil {
 			address = u.Redacted()
 		}
-		notes = append(notes, fmt.Sprintf("A command has changed the remote %q in %s: git fetches from or pushes to %q.", name, it.path, address))
+		notes = append(notes, fmt.Sprintf("A command has changed the remote %q in %s: git fetches from or pushes to %q.",
+			name, it.path, address))
 	}
 	return notes
 }

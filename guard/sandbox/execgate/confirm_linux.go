@@ -15,7 +15,8 @@ import (
 
 // Why a program was refused or killed that had to be compared again.
 const (
-	whyTraced  = "another program traces the process, so that what it starts cannot be compared with what was judged; run it without strace or gdb"
+	whyTraced = "another program traces the process, so that what it starts cannot be compared with what was judged; " +
+		"run it without strace or gdb"
 	whyUnseen  = "the process cannot be traced, so that what it starts cannot be compared with what was judged"
 	whyChanged = "the program or its arguments were changed while they were judged; the process was killed"
 )

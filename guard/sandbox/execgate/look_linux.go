@@ -30,11 +30,13 @@ const (
 
 // The reasons for refusing a process that cannot be examined.
 var (
-	errUnreadableProcess = errors.New("its memory cannot be read, so that the programs it starts cannot be judged; make the program that it runs readable")
-	errUnreadableFile    = errors.New("the file cannot be read, so that it cannot be judged; make it readable")
-	errNotExecutable     = errors.New("the file may not be executed")
-	errNested            = errors.New("it tries to judge system calls of its own children (seccomp user notification), which no program can whose own are judged; it got EBUSY")
-	errLoaderOperand     = errors.New("the dynamic loader is given a program without a directory; write its whole path")
+	errUnreadableProcess = errors.New("its memory cannot be read, so that the programs it starts cannot be judged; make " +
+		"the program that it runs readable")
+	errUnreadableFile = errors.New("the file cannot be read, so that it cannot be judged; make it readable")
+	errNotExecutable  = errors.New("the file may not be executed")
+	errNested         = errors.New("it tries to judge system calls of its own children (seccomp user notification), " +
+		"which no program can whose own are judged; it got EBUSY")
+	errLoaderOperand = errors.New("the dynamic loader is given a program without a directory; write its whole path")
 )
 
 // A look examines one attempt to start a program.

@@ -59,7 +59,8 @@ func isLoader(head []byte, file io.ReaderAt) bool {
 		return false
 	}
 	f, err := elf.NewFile(file)
-	if err != nil || f.Type != elf.ET_DYN || slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+	if err != nil || f.Type != elf.ET_DYN || slices.ContainsFunc(f.Progs,
+		func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		return false
 	}
 	names, err := f.DynString(elf.DT_SONAME)

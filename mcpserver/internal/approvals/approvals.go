@@ -20,8 +20,8 @@ import (
 // Lifetime is how long a person has to answer.
 const Lifetime = 5 * time.Minute
 
-// Kept is how long a question stays open. It is longer than [Lifetime], so that the refusal at the end of the wait for a
-// person still reaches the call.
+// Kept is how long a question stays open. It is longer than [Lifetime], so that the refusal at the end of the wait for
+// a person still reaches the call.
 const Kept = Lifetime + 10*time.Second
 
 // MaxOpen is how many questions about the calls of one principal may be open. Beyond it the oldest is dropped.
@@ -96,7 +96,8 @@ func (b *Store) drop(e *list.Element) {
 }
 
 // errForged refuses a state that is not from this process, or was changed on its way.
-var errForged = errors.New("the requestState is not from this host, or the host was restarted since: return it unchanged, or repeat the call without it to be asked again")
+var errForged = errors.New("the requestState is not from this host, or the host was restarted since: return it " +
+	"unchanged, or repeat the call without it to be asked again")
 
 // parse splits a state and checks its signature.
 func (b *Store) parse(state string) (nonce, call []byte, err error) {
@@ -127,7 +128,8 @@ func (b *Store) Redeem(state string, call []byte) error {
 		b.drop(e)
 	}
 	if !ok || time.Now().After(e.Value.(pending).end) {
-		return fmt.Errorf("the answer came twice, later than %s, or after %d newer questions: call again without it to be asked again", Lifetime, MaxOpen)
+		return fmt.Errorf("the answer came twice, later than %s, or after %d newer questions: call again without it to be "+
+			"asked again", Lifetime, MaxOpen)
 	}
 	return nil
 }

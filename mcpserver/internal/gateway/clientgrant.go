@@ -210,7 +210,8 @@ func readKey(file string) (any, jose.SignatureAlgorithm, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s has no private key in PKCS 8 form: convert it with openssl pkcs8 -topk8 -nocrypt", file)
+		return nil, "", fmt.Errorf("%s has no private key in PKCS 8 form: convert it with openssl pkcs8 -topk8 -nocrypt",
+			file)
 	}
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
@@ -227,5 +228,6 @@ func readKey(file string) (any, jose.SignatureAlgorithm, error) {
 			return k, jose.ES512, nil
 		}
 	}
-	return nil, "", fmt.Errorf("%s has a key of a kind that signs no assertions: use RSA, Ed25519, P-256, P-384 or P-521", file)
+	return nil, "", fmt.Errorf("%s has a key of a kind that signs no assertions: use RSA, Ed25519, P-256, P-384 or P-521",
+		file)
 }

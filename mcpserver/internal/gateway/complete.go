@@ -38,7 +38,8 @@ func (c Consults) Complete(env *builtin.Env, of Completion) (builtin.Plan, error
 		s, effect = p.server, guard.CallTool{Tool: p.own.name, Reads: "prompt"}
 		params["ref"] = map[string]string{"type": "ref/prompt", "name": p.own.name}
 		r.id, r.pin = p.own.id(), p.own.pin
-	} else if i := slices.IndexFunc(c.Templates(), func(t Template) bool { return t.URITemplate.Raw() == of.Template }); of.Template != "" && i >= 0 {
+	} else if i := slices.IndexFunc(c.Templates(),
+		func(t Template) bool { return t.URITemplate.Raw() == of.Template }); of.Template != "" && i >= 0 {
 		var err error
 		if s, err = c.g.server(c.Templates()[i].Server); err != nil {
 			return builtin.Plan{}, err
@@ -47,7 +48,8 @@ func (c Consults) Complete(env *builtin.Env, of Completion) (builtin.Plan, error
 		effect = guard.CallTool{Tool: own, Reads: "resource"}
 		params["ref"] = map[string]string{"type": "ref/resource", "uri": own}
 	} else {
-		return builtin.Plan{}, errors.New("there is no such prompt or template: prompts/list and resources/templates/list list them")
+		return builtin.Plan{}, errors.New("there is no such prompt or template: prompts/list and resources/templates/list " +
+			"list them")
 	}
 	if len(of.Context.Arguments) > 0 {
 		params["context"] = of.Context

@@ -71,8 +71,9 @@ type Entry struct {
 
 // An OAuthEntry is the "oauth" of an entry.
 type OAuthEntry struct {
-	ClientID     string   `json:"clientId,omitempty"`     // may be the address of a page about the client
-	ClientSecret string   `json:"clientSecret,omitempty"` // of a registered client; a variable, so that the file does not hold it
+	ClientID string `json:"clientId,omitempty"` // may be the address of a page about the client
+	// of a registered client; a variable, so that the file does not hold it
+	ClientSecret string   `json:"clientSecret,omitempty"`
 	CallbackPort int      `json:"callbackPort,omitempty"`
 	Scopes       []string `json:"scopes,omitempty"`
 	// Grant is set for a server that no person logs in to. With "client_credentials", the client proves its identity by
@@ -211,7 +212,8 @@ func parseEntries(servers map[string]json.RawMessage, file string, trust Trust) 
 			e.Refused = why
 		}
 		if e.Sampling {
-			problems = append(problems, fmt.Sprintf("%s: the server %s has sampling, which is not supported: its requests are refused", file, name))
+			problems = append(problems, fmt.Sprintf("%s: the server %s has sampling, which is not supported: its requests are "+
+				"refused", file, name))
 		}
 		entries = append(entries, e)
 	}
@@ -231,7 +233,8 @@ func (e *Entry) check(name string) string {
 	switch {
 	case strings.Contains(e.Name, "__"), strings.HasPrefix(e.Name, "_"), strings.HasSuffix(e.Name,
 		"_"), e.Name == "", e.Name == "toolhost":
-		return fmt.Sprintf("a server cannot be named %q: use letters, digits, - and single _ within the name, and not toolhost", name)
+		return fmt.Sprintf("a server cannot be named %q: use letters, digits, - and single _ within the name, and not "+
+			"toolhost", name)
 	case e.Disabled:
 		return "it is disabled in its entry"
 	case e.Type == typeSSE:
@@ -268,7 +271,8 @@ func merge(lists ...[]*Entry) (all []*Entry, problems []string) {
 			case first.File == e.File:
 				first.Refused = fmt.Sprintf("two servers in %s have the name %s: rename one", e.File, e.Name)
 			default:
-				problems = append(problems, fmt.Sprintf("the server %s in %s is left out: %s has one with the same name", e.Name, e.File, first.File))
+				problems = append(problems, fmt.Sprintf("the server %s in %s is left out: %s has one with the same name", e.Name,
+					e.File, first.File))
 			}
 		}
 	}
@@ -313,7 +317,8 @@ func (e *Entry) expanded() (*Entry, error) {
 	}
 	if e.OAuth != nil {
 		own := *e.OAuth
-		own.ClientSecret, own.PrivateKeyFile, own.AssertionFile = expand(own.ClientSecret), expand(own.PrivateKeyFile), expand(own.AssertionFile)
+		own.ClientSecret, own.PrivateKeyFile, own.AssertionFile = expand(own.ClientSecret), expand(own.PrivateKeyFile),
+			expand(own.AssertionFile)
 		out.OAuth = &own
 	}
 	if missing != "" {

@@ -243,7 +243,8 @@ func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, erro
 		}
 	}
 	if server == "" {
-		return builtin.Plan{}, fmt.Errorf("server is missing: give the server of the resource, or a uri that starts with %s", Scheme)
+		return builtin.Plan{}, fmt.Errorf("server is missing: give the server of the resource, or a uri that starts with %s",
+			Scheme)
 	}
 	if uri == "" {
 		return builtin.Plan{}, errors.New("uri is missing: ListMcpResources lists the URIs of resources")
@@ -253,7 +254,8 @@ func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, erro
 		return builtin.Plan{}, err
 	}
 	if s.withholdsResources() {
-		return builtin.Plan{}, fmt.Errorf("the resources of the server %s are withheld until a person has reviewed them: `toolhost mcp review %s`, then `toolhost mcp accept %s`", s.Name, s.Name, s.Name)
+		return builtin.Plan{}, fmt.Errorf("the resources of the server %s are withheld until a person has reviewed them: "+
+			"`toolhost mcp review %s`, then `toolhost mcp accept %s`", s.Name, s.Name, s.Name)
 	}
 	digest, err := c.skillFile(s, uri)
 	if err != nil {
@@ -311,7 +313,8 @@ func (c caller) plan(e guard.CallTool, r request, read reader) builtin.Plan {
 // listsTo reports whether the server lists a resource to a caller.
 func (s *server) listsTo(principal, uri string) bool {
 	all := s.listing(principal)
-	return all != nil && slices.ContainsFunc(resourceKind.read(all.Resources), func(d definition) bool { return d.refused == nil && d.name == uri })
+	return all != nil && slices.ContainsFunc(resourceKind.read(all.Resources),
+		func(d definition) bool { return d.refused == nil && d.name == uri })
 }
 
 // prompt converts a response to prompts/get.

@@ -180,7 +180,8 @@ func (s *session) permits(r request) error {
 		return err
 	}
 	if now != r.pin {
-		return withheldErrorf("the request was not sent: the server %s has changed the definition of the %s since it was listed. "+
+		return withheldErrorf("the request was not sent: the server %s has changed the definition of the %s since it was "+
+			"listed. "+
 			"List it again, then repeat the call", name, cleanText(r.id, maxLine))
 	}
 	return nil

@@ -163,7 +163,8 @@ func (w *httpWire) handle(m message) {
 func (w *httpWire) listen(asked func()) {
 	defer asked()
 	at, pause := position{retry: retryUsual}, retryLeast
-	ctx := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { asked() }})
+	ctx := httptrace.WithClientTrace(w.ctx,
+		&httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { asked() }})
 	for w.ctx.Err() == nil {
 		resp, err := w.do(ctx, http.MethodGet, nil, message{})
 		if err != nil {

@@ -136,7 +136,8 @@ func newField(raw json.RawMessage) (*field, error) {
 		}
 	case "number", "integer", "boolean":
 	default:
-		return nil, fmt.Errorf("the type %q is not supported: string, number, integer, boolean or a list of choices is expected",
+		return nil, fmt.Errorf("the type %q is not supported: string, number, integer, boolean or a list of choices is "+
+			"expected",
 			cleanText(f.kind, maxFieldTitle))
 	}
 	f.constrain(s)

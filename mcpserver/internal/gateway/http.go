@@ -48,7 +48,8 @@ func (e *authError) Error() string {
 		if e.pinned {
 			first = `add them to the "scopes" of "oauth" in its entry, then `
 		}
-		return fmt.Sprintf("your login lacks a scope (HTTP %d, scopes: %s): %srun `toolhost mcp login %s` to request it", e.status,
+		return fmt.Sprintf("your login lacks a scope (HTTP %d, scopes: %s): %srun `toolhost mcp login %s` to request it",
+			e.status,
 			cmp.Or(cleanText(c["scope"], maxLine), "not named"), first, e.server)
 	}
 	return fmt.Sprintf("it requires a login (HTTP %d): run `toolhost mcp login %s`", e.status, e.server)

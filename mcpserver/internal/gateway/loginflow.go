@@ -156,10 +156,11 @@ func (l *login) challenge(ctx context.Context) (a asked, err error) {
 	auth, asks := errors.AsType[*authError](err)
 	if err != nil && !asks { // a server of the modern era does not know initialize
 		w.setVersion(mcp.ProtocolVersion20260728)
-		resp, err = w.post(ctx, message{ID: json.RawMessage("2"), Method: string(mcp.MethodServerDiscover), Params: marshal(map[string]any{"_meta": map[string]any{
-			mcp.MetaKeyProtocolVersion: mcp.ProtocolVersion20260728, mcp.MetaKeyClientInfo: client,
-			mcp.MetaKeyClientCapabilities: map[string]any{},
-		}})})
+		resp, err = w.post(ctx, message{ID: json.RawMessage("2"), Method: string(mcp.MethodServerDiscover),
+			Params: marshal(map[string]any{"_meta": map[string]any{
+				mcp.MetaKeyProtocolVersion: mcp.ProtocolVersion20260728, mcp.MetaKeyClientInfo: client,
+				mcp.MetaKeyClientCapabilities: map[string]any{},
+			}})})
 		auth, asks = errors.AsType[*authError](err)
 	}
 	known := l.read().Asked
@@ -201,7 +202,8 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 	}
 	client := l.read().Client
 	own, secret := l.ownClient()
-	if client != nil && (client.Endpoint != found.TokenEndpoint || own != "" && (own != client.ID || secret != client.Secret)) {
+	if client != nil && (client.Endpoint != found.TokenEndpoint || own != "" &&
+		(own != client.ID || secret != client.Secret)) {
 		client = nil
 	}
 	in, err := l.listen(&client)
@@ -219,7 +221,8 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 	h := l.handler(*client, a.Scopes, tokens)
 	if client.ID == "" {
 		if err := h.RegisterClient(ctx, "toolhost"); err != nil {
-			return fmt.Errorf(`cannot register as a client: %w: set "oauth": {"clientId": ID} in its entry if you have one`, withoutURL(err))
+			return fmt.Errorf(`cannot register as a client: %w: set "oauth": {"clientId": ID} in its entry if you have one`,
+				withoutURL(err))
 		}
 		client.ID, client.Secret, client.Method = h.GetClientID(), h.GetClientSecret(), h.GetTokenEndpointAuthMethod()
 	}

@@ -56,7 +56,8 @@ func (e *Entry) checkMasks() string {
 	for _, name := range slices.Sorted(maps.Keys(e.masks)) {
 		switch {
 		case e.Trust == Project:
-			return fmt.Sprintf("it masks the variable %s, which counts in your own configuration only: a mask spends your credential", name)
+			return fmt.Sprintf("it masks the variable %s, which counts in your own configuration only: a mask spends your "+
+				"credential", name)
 		case !e.sandboxed() || e.Type != typeStdio:
 			return fmt.Sprintf("it masks the variable %s, and only a process in a sandbox has sentinels", name)
 		}

@@ -18,10 +18,11 @@ const (
 
 // facts are members of the metadata of an authorization server, which the library ignores.
 type facts struct {
-	Issuer string   `json:"issuer"`
-	Named  bool     `json:"authorization_response_iss_parameter_supported"` // in its responses (RFC 9207)
-	Pages  bool     `json:"client_id_metadata_document_supported"`          // it reads the page that a client ID is the address of
-	Proofs []string `json:"dpop_signing_alg_values_supported"`              // algorithms, see proofs
+	Issuer string `json:"issuer"`
+	Named  bool   `json:"authorization_response_iss_parameter_supported"` // in its responses (RFC 9207)
+	// it reads the page that a client ID is the address of
+	Pages  bool     `json:"client_id_metadata_document_supported"`
+	Proofs []string `json:"dpop_signing_alg_values_supported"` // algorithms, see proofs
 }
 
 // An oauthTransport limits the responses of authorization servers. It also sets the application type, tries the

@@ -133,7 +133,8 @@ func newPage(params json.RawMessage) (*page, error) {
 		return nil, formErrorf("url: an address of at most %d characters is expected", maxPageURL)
 	case u.User != nil:
 		return nil, formErrorf("url: a user in the address is not supported")
-	case u.Scheme != "https" && (u.Scheme != "http" || permittedAddress(u.Host, u.Hostname(), User) != nil && u.Hostname() != "localhost"):
+	case u.Scheme != "https" && (u.Scheme != "http" || permittedAddress(u.Host, u.Hostname(), User) != nil &&
+		u.Hostname() != "localhost"):
 		return nil, formErrorf("url: https is expected, not %q", cleanText(u.Scheme, maxFieldTitle))
 	}
 	return &page{p.Message, p.URL, p.ElicitationID}, nil
@@ -279,7 +280,8 @@ func (a *aside) await(ctx context.Context) (builtin.Result, error) {
 					result = json.RawMessage(`{"action":"cancel"}`)
 				}
 				q.answer <- result
-				return a.env.Long(ctx, a.name, func(ctx context.Context, _ *builtin.Env) (builtin.Result, error) { return a.await(ctx) })
+				return a.env.Long(ctx, a.name,
+					func(ctx context.Context, _ *builtin.Env) (builtin.Result, error) { return a.await(ctx) })
 			},
 		}}, nil
 	case <-a.done:

@@ -68,7 +68,8 @@ func (e *Entry) allowHost(host string) string {
 // hostNotes returns notes on the hosts that were refused to a server after the count was n.
 func (s *server) hostNotes(n int) (notes []string) {
 	for _, h := range s.refused.since(n) {
-		notes = append(notes, fmt.Sprintf("[The sandbox refused the host %s (%s) to the server %s: it is not in network.allowedDomains of its entry. A person can add it: %s]",
+		notes = append(notes, fmt.Sprintf("[The sandbox refused the host %s (%s) to the server %s: it is not in "+
+			"network.allowedDomains of its entry. A person can add it: %s]",
 			h.host, h.program, s.Name, s.allowHost(h.host)))
 	}
 	return notes

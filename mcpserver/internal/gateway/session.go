@@ -156,7 +156,8 @@ func (s *session) request(ctx context.Context, method string, params map[string]
 		if meta == nil {
 			meta = map[string]any{}
 		}
-		meta[mcp.MetaKeyProtocolVersion], meta[mcp.MetaKeyClientInfo], meta[mcp.MetaKeyClientCapabilities] = s.version, s.clientInfo(), s.u.declared(pagesOf(ctx))
+		meta[mcp.MetaKeyProtocolVersion], meta[mcp.MetaKeyClientInfo], meta[mcp.MetaKeyClientCapabilities] = s.version,
+			s.clientInfo(), s.u.declared(pagesOf(ctx))
 		params["_meta"] = meta
 	}
 	var raw json.RawMessage

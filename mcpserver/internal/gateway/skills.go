@@ -146,7 +146,8 @@ func sameContent(name, uri, digest string, read reader) reader {
 		}
 		sum := sha256.Sum256(content)
 		if is := "sha256:" + hex.EncodeToString(sum[:]); err != nil || is != digest {
-			return builtin.Result{}, withheldErrorf("%s of the server %s is withheld: its content is not that of the skill that was accepted. "+
+			return builtin.Result{}, withheldErrorf("%s of the server %s is withheld: its content is not that of the skill "+
+				"that was accepted. "+
 				"A person must review it with `toolhost mcp review %s`", cleanText(uri, maxLine), name, name)
 		}
 		return read(ctx, env, marshal(map[string]any{"contents": []any{one}}))
@@ -168,7 +169,8 @@ func (k Skill) Name() string {
 	return k.Server + "/" + skillPath(uri)
 }
 
-// skillPath returns the part of the URI of a SKILL.md that names the skill: acme/refunds of skill://acme/refunds/SKILL.md.
+// skillPath returns the part of the URI of a SKILL.md that names the skill: acme/refunds of
+// skill://acme/refunds/SKILL.md.
 func skillPath(uri string) string {
 	if _, rest, ok := strings.Cut(uri, "://"); ok {
 		uri = rest

@@ -81,7 +81,8 @@ func (s Sources) written(level settings.Kind) (entries []*Entry, problems []stri
 	for _, e := range s.Settings.Untrusted {
 		if text, ok := strings.CutPrefix(e.Text, "mcpServers: "); ok {
 			e.Text = text
-			add(e, fmt.Sprintf("%s belongs to a workspace that is not trusted, or has changed since: review it, run `toolhost trust %s`, and restart", e.File, e.Root))
+			add(e, fmt.Sprintf("%s belongs to a workspace that is not trusted, or has changed since: review it, run `toolhost "+
+				"trust %s`, and restart", e.File, e.Root))
 		}
 	}
 	return entries, problems
@@ -91,7 +92,8 @@ func isMCPJSON(e settings.Entry) bool { return filepath.Base(e.File) == ".mcp.js
 
 // enabled reports whether a server of .mcp.json is used even if the workspace is not trusted.
 func (s Sources) enabled(name string) bool {
-	return s.Settings.Servers.AllEnabled || slices.ContainsFunc(s.Settings.Servers.Enabled, func(e settings.Entry) bool { return cleanName(e.Text) == name })
+	return s.Settings.Servers.AllEnabled || slices.ContainsFunc(s.Settings.Servers.Enabled,
+		func(e settings.Entry) bool { return cleanName(e.Text) == name })
 }
 
 // imported returns the servers in the user's configuration of Claude Code, as far as the settings import them.

@@ -226,7 +226,8 @@ func (s *server) mayStart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parked() {
-		return fmt.Errorf("it has ended %d times within %s and is not started any more: see `toolhost mcp list`, then `toolhost mcp restart %s`. It ended because %s", deathsToPark, deathsWithin, s.Name, s.reason)
+		return fmt.Errorf("it has ended %d times within %s and is not started any more: see `toolhost mcp list`, then "+
+			"`toolhost mcp restart %s`. It ended because %s", deathsToPark, deathsWithin, s.Name, s.reason)
 	}
 	if wait := time.Until(s.retryAt); wait > 0 {
 		return fmt.Errorf("the next attempt is in %s; the last one failed: %s",

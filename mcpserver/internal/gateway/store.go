@@ -120,7 +120,8 @@ func (s *store) read() {
 	}
 	if errors.Is(err, statedir.ErrDamaged) {
 		aside, asideErr := statedir.SetAside(s.file)
-		s.log.Warn("the record of a server is damaged and was set aside: what it offers is withheld until it is reviewed and accepted; "+
+		s.log.Warn("the record of a server is damaged and was set aside: what it offers is withheld until it is reviewed "+
+			"and accepted; "+
 			"run `toolhost mcp review "+s.name+"`", "file", aside, "error", errors.Join(err, asideErr, statedir.Save(s.file, s.now)))
 	}
 }

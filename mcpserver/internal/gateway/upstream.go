@@ -412,7 +412,8 @@ func (u *upstream) roots() json.RawMessage {
 	list := []map[string]string{}
 	if u.srv.workspace() {
 		for _, root := range u.g.cfg.Roots {
-			list = append(list, map[string]string{"uri": (&url.URL{Scheme: "file", Path: filepath.ToSlash(root)}).String(), "name": filepath.Base(root)})
+			list = append(list, map[string]string{"uri": (&url.URL{Scheme: "file", Path: filepath.ToSlash(root)}).String(),
+				"name": filepath.Base(root)})
 		}
 	}
 	return marshal(map[string]any{"roots": list})

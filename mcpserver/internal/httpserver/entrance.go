@@ -14,7 +14,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// An entrance lets the requests of known callers in, within limits. The server of a host and that of workspaces have one.
+// An entrance lets the requests of known callers in, within limits. The server of a host and that of workspaces have
+// one.
 type entrance struct {
 	cfg       Config
 	to        transport.Recorder
@@ -48,7 +49,8 @@ func newEntrance(ctx context.Context, to transport.Recorder, cfg Config) (*entra
 }
 
 // serve serves requests on l until ctx is done. Those that run have grace to finish; end ends the rest.
-func (e *entrance) serve(ctx context.Context, l net.Listener, routes http.Handler, grace time.Duration, end func(*http.Server) error) error {
+func (e *entrance) serve(ctx context.Context, l net.Listener, routes http.Handler, grace time.Duration,
+	end func(*http.Server) error) error {
 	web := &http.Server{
 		Handler:           e.withDeadlines(routes),
 		BaseContext:       func(net.Listener) context.Context { return e.base },
@@ -93,8 +95,9 @@ func (e *entrance) drain(l net.Listener, grace time.Duration) {
 func (e *entrance) withDeadlines(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now, rc := time.Now(), http.NewResponseController(w)
-		_ = rc.SetReadDeadline(now.Add(e.cfg.Limits.Header))                       // fails only without a connection
-		_ = rc.SetWriteDeadline(now.Add(e.cfg.Limits.Header + e.cfg.Limits.Write)) // net/http reads the body before it responds
+		_ = rc.SetReadDeadline(now.Add(e.cfg.Limits.Header)) // fails only without a connection
+		// net/http reads the body before it responds
+		_ = rc.SetWriteDeadline(now.Add(e.cfg.Limits.Header + e.cfg.Limits.Write))
 		next.ServeHTTP(w, r)
 	})
 }
@@ -144,7 +147,8 @@ func (e *entrance) reject(w http.ResponseWriter, r *http.Request, who auth.Ident
 
 // withHealth adds what is answered without a token: health checks, and the metadata of the authorization server.
 func (e *entrance) withHealth(mux *http.ServeMux, ready func() error) {
-	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { writePlain(w, http.StatusOK, "ok\n") })
+	mux.HandleFunc("GET "+healthPath,
+		func(w http.ResponseWriter, _ *http.Request) { writePlain(w, http.StatusOK, "ok\n") })
 	// It does not tell why the server is not ready, because anyone may ask. The reason is in the log.
 	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) {
 		if e.admission.closing() || ready() != nil {

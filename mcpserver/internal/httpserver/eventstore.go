@@ -201,7 +201,8 @@ func (k *eventStore) find(session, event string) (*eventLog, int) {
 func (k *eventStore) resume(ctx context.Context, w *responseStream, session, event string) {
 	s, n := k.find(session, event)
 	if s == nil {
-		writeError(w, http.StatusBadRequest, fmt.Sprintf("the stream of the event %q is not kept: its call may have run, check its effects before you repeat it", event))
+		writeError(w, http.StatusBadRequest, fmt.Sprintf("the stream of the event %q is not kept: its call may have run, "+
+			"check its effects before you repeat it", event))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

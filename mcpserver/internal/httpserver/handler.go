@@ -77,7 +77,8 @@ func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
 	}
 	if m.Method == string(mcp.MethodInitialize) && len(body) > maxInitialize {
 		(&httpError{status: http.StatusRequestEntityTooLarge,
-			text: fmt.Sprintf("the initialize message has %d bytes, the limit is %d: shorten clientInfo and capabilities", len(body), maxInitialize)}).send(w, m)
+			text: fmt.Sprintf("the initialize message has %d bytes, the limit is %d: shorten clientInfo and capabilities",
+				len(body), maxInitialize)}).send(w, m)
 		return
 	}
 	d.post(w, r, message, held, who)

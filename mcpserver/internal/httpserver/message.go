@@ -190,5 +190,6 @@ func stepUp(who auth.Identity, message transport.Message) *auth.Error {
 	if need == 0 || who.Scopes == nil {
 		return nil
 	}
-	return &auth.Error{Kind: auth.Insufficient, Reason: fmt.Sprintf("%s needs the right %s", message.Content().Params.Name, need), Scope: who.Scopes(need)}
+	return &auth.Error{Kind: auth.Insufficient, Reason: fmt.Sprintf("%s needs the right %s", message.Content().Params.Name,
+		need), Scope: who.Scopes(need)}
 }

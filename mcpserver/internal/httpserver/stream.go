@@ -344,5 +344,6 @@ func (s *responseStream) revoked(m jsonrpc.Envelope) {
 	s.headersSent = true
 	s.extendWriteDeadline()
 	s.w.Header().Set("WWW-Authenticate", auth.Challenge(&auth.Error{Kind: auth.Invalid, Reason: errRevoked.Error()}, ""))
-	writeRPCError(s.w, http.StatusUnauthorized, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: errRevoked.Error()})
+	writeRPCError(s.w, http.StatusUnauthorized, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_REQUEST,
+		Text: errRevoked.Error()})
 }

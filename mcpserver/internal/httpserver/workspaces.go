@@ -26,7 +26,8 @@ const WorkspacesDrain = time.Minute
 // Errors of [Workspaces].
 var (
 	// ErrNoWorkspace means that there is no workspace of this name, or that the caller may not know of it.
-	ErrNoWorkspace = errors.New("this token has no workspace of this name: correct the address, or ask the owner of this server")
+	ErrNoWorkspace = errors.New("this token has no workspace of this name: correct the address, or ask the owner of " +
+		"this server")
 	// ErrManyWorkspaces means that the caller has too many workspaces in use.
 	ErrManyWorkspaces = errors.New("you have too many workspaces in use: try again after calls in others have ended")
 )

@@ -90,8 +90,10 @@ func Open(message []byte) (m Envelope, invalid *Error) {
 			Text: "the message has a method and a result or error: send either a request or a response"}
 	case err == nil && m.Method != "" && m.ID != nil && usable(m.ID) == nil:
 		return m, &Error{Code: mcp.INVALID_REQUEST,
-			Text: fmt.Sprintf("the id of the request is invalid: it must be an integer between -%d and %[1]d, or a string without lone surrogates", LargestID)}
-	case err == nil && m.Method == "" && m.ID != nil && m.Result == nil && m.Error == nil: // without a response the client would wait forever
+			Text: fmt.Sprintf("the id of the request is invalid: it must be an integer between -%d and %[1]d, or a string "+
+				"without lone surrogates", LargestID)}
+	case err == nil && m.Method == "" && m.ID != nil && m.Result == nil && m.Error == nil:
+		// Without a response the client would wait forever.
 		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST,
 			Text: "the message has an id and neither a method nor a result: a request needs a method"}
 	case err == nil && m.Plain:

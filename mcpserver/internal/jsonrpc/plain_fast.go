@@ -18,7 +18,8 @@ func Plain(message []byte) (m Envelope, ok bool) {
 	if !p.Object(p.member) || !p.End() || p.seen != allParts {
 		return m, false
 	}
-	if p.meta != nil && (json.Unmarshal(p.meta, &m.Params.Meta) != nil || m.Params.Meta[mcp.MetaKeyProtocolVersion] != nil) {
+	if p.meta != nil && (json.Unmarshal(p.meta, &m.Params.Meta) != nil ||
+		m.Params.Meta[mcp.MetaKeyProtocolVersion] != nil) {
 		return Envelope{}, false // a modern call
 	}
 	m.ID, m.Method, m.Params.Name = p.id, MethodCall, string(p.name)

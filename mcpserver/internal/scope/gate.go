@@ -51,7 +51,8 @@ func NewGate(o GateOptions) *Gate {
 type RefusedError struct{ Cause string }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("Cancelled: parallel tool call %s errored. This call did not run; call it again if it is still needed", e.Cause)
+	return fmt.Sprintf("Cancelled: parallel tool call %s errored. This call did not run; call it again if it is still "+
+		"needed", e.Cause)
 }
 
 // A Ticket is the place of one call in the queue of a gate. Every ticket must be released, or failed, at the end.

@@ -38,7 +38,8 @@ func ParseKey(text string) (Key, error) {
 	key := Key{Name: name, Exact: kind == "exact"}
 	switch {
 	case name == "" || given && kind != "exact" && kind != "shared":
-		return key, fmt.Errorf("%q is not a scope key: use the name of a key of _meta, with =exact if each value identifies one conversation of an agent, or =shared", text)
+		return key, fmt.Errorf("%q is not a scope key: use the name of a key of _meta, with =exact if each value identifies "+
+			"one conversation of an agent, or =shared", text)
 	case name == MetaHandle || name == "progressToken" || strings.HasPrefix(name, "io.modelcontextprotocol/"):
 		return key, fmt.Errorf("the scope key %s has a meaning of its own in _meta", name)
 	}

@@ -135,7 +135,8 @@ func New(cfg Config) *Table {
 }
 
 // ErrBusy is the error of a call whose scope has too many calls.
-var ErrBusy = fmt.Errorf("too many calls of this session are queued or running (limit: %d): repeat the call after some have finished", MaxCalls)
+var ErrBusy = fmt.Errorf("too many calls of this session are queued or running (limit: %d): repeat the call after "+
+	"some have finished", MaxCalls)
 
 // errHandle is the error for a handle that this host did not make, or that has expired.
 var errHandle = errors.New(`this session handle is unknown or has expired. To get a new one send "` + MetaHandle +

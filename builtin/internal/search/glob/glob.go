@@ -60,7 +60,8 @@ func (p *Pattern) Simple() bool { return p.kind != general }
 func (p *Pattern) Size() int64 {
 	n := int64(unsafe.Sizeof(*p)) + int64(len(p.lit)+len(p.tail)+len(p.prefix))
 	for i, ops := range p.alts {
-		n += int64(unsafe.Sizeof(ops)+unsafe.Sizeof(p.ends[i])) + int64(cap(ops))*int64(unsafe.Sizeof(op{})) + int64(len(p.ends[i]))
+		n += int64(unsafe.Sizeof(ops)+unsafe.Sizeof(p.ends[i])) + int64(cap(ops))*int64(unsafe.Sizeof(op{})) +
+			int64(len(p.ends[i]))
 		for _, o := range ops {
 			if o.class != nil {
 				n += int64(unsafe.Sizeof(*o.class))

@@ -132,7 +132,8 @@ func (p *parser) property() set {
 		s, ok = property(name)
 	}
 	if !ok {
-		p.fail(start, "Known are general categories (L, Lu, Nd…), scripts (Greek, Han…) and properties (Alphabetic, White_Space…).",
+		p.fail(start, "Known are general categories (L, Lu, Nd…), scripts (Greek, Han…) and properties (Alphabetic, "+
+			"White_Space…).",
 			"unknown Unicode class %q", name)
 	}
 	if p.known == nil {

@@ -350,7 +350,8 @@ func (p *parser) flagList(start int) bool {
 			p.flags.verbose = on
 		case 'R':
 			if !on {
-				p.fail(at, `Without it `+"`$`"+` stands before the return as well; write [^\r]$ to leave such lines out.`, "(?-R) is not supported")
+				p.fail(at, `Without it `+"`$`"+` stands before the return as well; write [^\r]$ to leave such lines out.`,
+					"(?-R) is not supported")
 			}
 		case 'u':
 			if !on {

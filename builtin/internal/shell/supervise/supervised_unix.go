@@ -31,7 +31,8 @@ const (
 )
 
 // errSupervisor is the problem of a command whose supervisor was killed.
-var errSupervisor = errors.New("the process that supervises the command was killed, most likely by the command itself; " +
+var errSupervisor = errors.New("the process that supervises the command was killed, most likely by the command " +
+	"itself; " +
 	"the command was ended and its processes were looked for, but one that hid itself may still run")
 
 // supervised is a process under a supervisor, as the server sees it.
@@ -262,7 +263,8 @@ func (p *supervised) Kill() (int, error) {
 	case <-timer.C:
 		// The supervisor keeps trying after this.
 		p.ctl.Close()
-		return 0, fmt.Errorf("a process of the command could not be ended within %v (it hangs in the kernel or runs as another user); it is tried further", killTimeout)
+		return 0, fmt.Errorf("a process of the command could not be ended within %v (it hangs in the kernel or runs as "+
+			"another user); it is tried further", killTimeout)
 	}
 	if p.lost {
 		return killDescendants(p.leader, p.call)

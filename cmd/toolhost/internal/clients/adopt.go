@@ -172,13 +172,16 @@ func asWritten(v any) any {
 // entryKeys are the keys of entries that have a counterpart in mcpServers. ownKeys are those that only say how the
 // client treats the server.
 var (
-	entryKeys = strings.Fields("command cmd args env environment envs env_vars cwd url serverUrl uri httpUrl headers http_headers env_http_headers bearer_token_env_var type transport")
-	ownKeys   = strings.Fields("alwaysAllow autoApprove description disabled enabled name timeout tools trust startup_timeout_sec tool_timeout_sec")
+	entryKeys = strings.Fields("command cmd args env environment envs env_vars cwd url serverUrl uri httpUrl headers " +
+		"http_headers env_http_headers bearer_token_env_var type transport")
+	ownKeys = strings.Fields("alwaysAllow autoApprove description disabled enabled name timeout tools trust " +
+		"startup_timeout_sec tool_timeout_sec")
 )
 
 // The ways in which clients refer to environment variables. The first group is the name of the variable.
 var (
-	prefixed = regexp.MustCompile(`\$?\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)       // ${env:X} of VS Code and others, {env:X} of opencode
+	// ${env:X} of VS Code and others, {env:X} of opencode
+	prefixed = regexp.MustCompile(`\$?\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 	bare     = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)                // $X of shells
 	portable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}`)    // ${X}, which hosts replace
 	only     = regexp.MustCompile(`\$\{[^}]*\}?|\{(env|file):[^}]*\}?|\$\(.*`) // only the client replaces these

@@ -10,7 +10,8 @@ import (
 )
 
 // ErrTemporary is returned for a binary that `go run` built: it is deleted when the build cache is cleaned.
-var ErrTemporary = errors.New("this is a temporary binary of go run, which a client cannot start later: run CGO_ENABLED=0 go install ./cmd/toolhost, then toolhost install")
+var ErrTemporary = errors.New("this is a temporary binary of go run, which a client cannot start later: run " +
+	"CGO_ENABLED=0 go install ./cmd/toolhost, then toolhost install")
 
 // Self returns the absolute path by which a client should start this program. It prefers a path that stays valid when
 // the program is updated (a link on the PATH, as package managers create it) to its target.

@@ -30,7 +30,8 @@ const (
 )
 
 // ErrChanged is returned when another program changed a file during its edit.
-var ErrChanged = errors.New("the file was changed by another program in the meantime; nothing was written: try again, if need be with the client closed")
+var ErrChanged = errors.New("the file was changed by another program in the meantime; nothing was written: try " +
+	"again, if need be with the client closed")
 
 // A target is a file to edit, and its content when it was read.
 type target struct {

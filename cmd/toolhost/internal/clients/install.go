@@ -67,7 +67,8 @@ func (c Client) Install(ctx context.Context, r Request) (Report, error) {
 		return Report{}, err
 	}
 	if !r.Force && r.Project == "" && !c.Present(r.Env) {
-		return Report{}, fmt.Errorf("%s does not seem to be installed here: neither %s nor a program of its own was found (--force adds the entry anyway)", c.Title, r.Env.dir(file))
+		return Report{}, fmt.Errorf("%s does not seem to be installed here: neither %s nor a program of its own was found "+
+			"(--force adds the entry anyway)", c.Title, r.Env.dir(file))
 	}
 	if !r.DryRun {
 		if err := makeDir(c, r, file); err != nil {
@@ -115,10 +116,12 @@ func installed(c Client, r Request, t target) (target, Action, error) {
 	own := ownArguments(c, entry)
 	switch {
 	case state == Foreign && !r.Force:
-		return t, "", fmt.Errorf("there is a server %q already that is not toolhost (%s): choose another --name, or replace it with --force", r.Server.Name, describe(entry))
+		return t, "", fmt.Errorf("there is a server %q already that is not toolhost (%s): choose another --name, or replace "+
+			"it with --force", r.Server.Name, describe(entry))
 	case state == Ours && len(own) > 0 && !r.Force &&
 		!same(plain(commandLine(entry)), plain(append([]string{r.Server.Command}, r.Server.Args...))):
-		return t, "", fmt.Errorf("toolhost is there already with arguments of its own (%s), which would be lost: edit the file by hand, or replace them with --force", strings.Join(own, " "))
+		return t, "", fmt.Errorf("toolhost is there already with arguments of its own (%s), which would be lost: edit the "+
+			"file by hand, or replace them with --force", strings.Join(own, " "))
 	}
 	content, err := c.put(t.raw, r.Server, state == Foreign)
 	if errors.Is(err, errByHand) {

@@ -68,7 +68,8 @@ func runProgram(ctx context.Context, c Client, r Request, file string, now targe
 		return err
 	}
 	if _, got, err := c.inspect(t.raw, r.Server); err != nil || !same(got, want) {
-		return errors.Join(err, fmt.Errorf("%s did not change %s as meant: look at the file", strings.Join(line[:3], " "), file))
+		return errors.Join(err, fmt.Errorf("%s did not change %s as meant: look at the file", strings.Join(line[:3], " "),
+			file))
 	}
 	return nil
 }

@@ -124,7 +124,8 @@ func (p Replacement) revert(f format, raw []byte, before map[string]any) ([]byte
 		if now == nil {
 			return nil
 		}
-		kept := slices.DeleteFunc(strs(now), func(s string) bool { return slices.Contains(list, s) && !slices.Contains(strs(was), s) })
+		kept := slices.DeleteFunc(strs(now),
+			func(s string) bool { return slices.Contains(list, s) && !slices.Contains(strs(was), s) })
 		if len(kept) == 0 && was == nil {
 			return nil
 		}

@@ -130,7 +130,8 @@ func reading(tool fakemodel.Tool, path string) string {
 			args[name] = "cat '" + path + "'"
 		case name == "commands" && kind == "array":
 			args[name] = []string{"cat '" + path + "'"}
-		case alias.Tool(tool.Name) == "Read" && slices.Contains([]string{"file_path", "filePath", "absolute_path", "path"}, name):
+		case alias.Tool(tool.Name) == "Read" && slices.Contains([]string{"file_path", "filePath", "absolute_path", "path"},
+			name):
 			args[name] = path
 		}
 	}

@@ -100,7 +100,8 @@ func (t yamlTree) pair(m *ast.MappingNode, key string) (yamlPair, bool, error) {
 			return yamlPair{}, false, byHand("%q stands in a mapping in braces", key)
 		}
 		p := yamlPair{value: v.Value, line: token.Position.Line - 1, indent: token.Position.Column - 1}
-		if p.line >= len(t.lines) || !strings.HasPrefix(strings.TrimLeft(t.lines[p.line], " "), strings.TrimSpace(token.Origin)) {
+		if p.line >= len(t.lines) || !strings.HasPrefix(strings.TrimLeft(t.lines[p.line], " "),
+			strings.TrimSpace(token.Origin)) {
 			return yamlPair{}, false, byHand("%q does not begin its line", key)
 		}
 		p.end = t.blockEnd(p.line, p.indent)

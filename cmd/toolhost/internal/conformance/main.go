@@ -105,7 +105,8 @@ func openHost(dir string) (*mcpserver.Host, error) {
 	if err := os.MkdirAll(filepath.Join(skill, "references"), 0o700); err != nil {
 		return nil, err
 	}
-	for file, text := range map[string]string{"SKILL.md": "---\nname: test-skill\ndescription: A fixture of the conformance suite.\nlicense: MIT\n---\nRead references/a.md.\n", "references/a.md": "A reference.\n"} {
+	for file, text := range map[string]string{"SKILL.md": "---\nname: test-skill\ndescription: A fixture of the " +
+		"conformance suite.\nlicense: MIT\n---\nRead references/a.md.\n", "references/a.md": "A reference.\n"} {
 		if err := os.WriteFile(filepath.Join(skill, filepath.FromSlash(file)), []byte(text), 0o600); err != nil {
 			return nil, err
 		}

@@ -45,18 +45,20 @@ func taskTools() []mcpserver.ExtraTool {
 			call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 			return mcp.NewToolResultText("Hello, " + call.GetString("name", "") + "!"), nil
 		}),
-		taskTool("slow_compute", `{"type":"object","properties":{"seconds":{"type":"number"},"label":{"type":"string"}}}`, func(ctx context.Context, call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
-			return mcp.NewToolResultText("computed"), pause(ctx,
-				time.Duration(call.GetFloat("seconds", 0)*float64(time.Second)))
-		}),
+		taskTool("slow_compute", `{"type":"object","properties":{"seconds":{"type":"number"},"label":{"type":"string"}}}`,
+			func(ctx context.Context, call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
+				return mcp.NewToolResultText("computed"), pause(ctx,
+					time.Duration(call.GetFloat("seconds", 0)*float64(time.Second)))
+			}),
 		taskTool("protocol_error_job", emptyInput, func(context.Context,
 			mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 			return nil, &mcpserver.ProtocolError{Code: mcp.INTERNAL_ERROR, Text: "the job has broken"}
 		}),
-		taskTool("confirm_delete", `{"type":"object","properties":{"filename":{"type":"string"}}}`, func(ctx context.Context, call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
-			answer, err := call.Ask(ctx, confirm)
-			return mcp.NewToolResultText(fmt.Sprint("deleted: ", answer)), err
-		}),
+		taskTool("confirm_delete", `{"type":"object","properties":{"filename":{"type":"string"}}}`,
+			func(ctx context.Context, call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
+				answer, err := call.Ask(ctx, confirm)
+				return mcp.NewToolResultText(fmt.Sprint("deleted: ", answer)), err
+			}),
 		taskTool("multi_input", emptyInput, func(ctx context.Context,
 			call mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 			failures := make(chan error, 2)

@@ -13,7 +13,8 @@ type approvalPages struct{ *website }
 // answer records the decision that a form contains.
 func (s approvalPages) answer(w http.ResponseWriter, v pageRequest) {
 	said, err := s.decide(v)
-	s.tell(w, v, said, err, func(text string, failed bool, status int) { livePages(s).showWith(w, v, text, failed, status) })
+	s.tell(w, v, said, err,
+		func(text string, failed bool, status int) { livePages(s).showWith(w, v, text, failed, status) })
 }
 
 func (s approvalPages) decide(v pageRequest) (string, error) {
@@ -35,7 +36,8 @@ func (s approvalPages) show(w http.ResponseWriter, v pageRequest) {
 	body := livePages(s).live(v)
 	body.Waiting, body.Resolved = s.console.questions(cmp.Or(v.PathValue("id"), "-"))
 	if len(body.Waiting)+len(body.Resolved) == 0 {
-		s.gone(w, v, "Question", "There is no such question here, or it was settled long ago. A question that your client asks is answered there.")
+		s.gone(w, v, "Question", "There is no such question here, or it was settled long ago. A question that your client "+
+			"asks is answered there.")
 		return
 	}
 	s.write(w, v, http.StatusOK, layout{Page: "question", Title: "Question", Body: approvalBody{body, v.PathValue("id")}})

@@ -76,11 +76,13 @@ func newAway(set settings.Approvals, state string, log *slog.Logger) (*away, err
 		return nil, errors.New("approvals.notify: expected the https:// address of a webhook, or ntfy+https://SERVER/TOPIC")
 	}
 	if a.origin, err = url.Parse(set.Origin); err != nil || !isOrigin(a.origin) {
-		return nil, fmt.Errorf("approvals.origin: expected an address such as https://asks.example.com without a path, got %q",
+		return nil, fmt.Errorf("approvals.origin: expected an address such as https://asks.example.com without a path, "+
+			"got %q",
 			set.Origin)
 	}
 	if err := loopbackOnly(set.Listen); err != nil || strings.HasSuffix(set.Listen, ":0") {
-		return nil, fmt.Errorf("approvals.listen: expected a loopback address with a port, such as 127.0.0.1:8390, got %q", set.Listen)
+		return nil, fmt.Errorf("approvals.listen: expected a loopback address with a port, such as 127.0.0.1:8390, got %q",
+			set.Listen)
 	}
 	if a.secret, err = privatefile.Secret(state, secretName); err != nil {
 		return nil, err

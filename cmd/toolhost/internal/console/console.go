@@ -151,7 +151,8 @@ func (c *Console) CallBegan(ctx context.Context, info audit.Call) context.Contex
 		c.calls = slices.Delete(c.calls, 0, 1)
 	}
 	c.version++
-	c.calls = append(c.calls, &call{ID: info.ID, Version: c.version, Session: c.session(r).Key, State: stateWaiting, Record: r})
+	c.calls = append(c.calls, &call{ID: info.ID, Version: c.version, Session: c.session(r).Key, State: stateWaiting,
+		Record: r})
 	c.notify()
 	return ctx
 }

@@ -40,7 +40,8 @@ func (l *lineCounts) of(c builtin.ChangedCall, operator mcpserver.Operator) line
 		l.all = map[string]lineCount{}
 	}
 	lines := diffLines(diff)
-	if !slices.ContainsFunc(lines, func(l line) bool { return strings.HasSuffix(l.Text, " of the diff are not shown)") && l.Kind == "" }) {
+	if !slices.ContainsFunc(lines,
+		func(l line) bool { return strings.HasSuffix(l.Text, " of the diff are not shown)") && l.Kind == "" }) {
 		l.all[c.ID] = countLines(lines)
 	}
 	return l.all[c.ID]

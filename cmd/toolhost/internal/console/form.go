@@ -57,7 +57,8 @@ func newForm(params json.RawMessage) (f form) {
 		if !ok {
 			return f
 		}
-		c.Title, c.Several, c.Longest = field.Title, len(field.Items.Enum) > 0, p.RequestedSchema.Properties[c.Words].MaxLength
+		c.Title, c.Several, c.Longest = field.Title, len(field.Items.Enum) > 0,
+			p.RequestedSchema.Properties[c.Words].MaxLength
 		c.Labels = append(field.Enum, field.Items.Enum...)
 		f.Choices = append(f.Choices, c)
 	}
@@ -122,12 +123,14 @@ func (b liveBody) diffOf(id string, q question) g.Node {
 			h.H3(h.ID(id+"-what"), h.Span(h.Class("tool"), text(q.Asked.Tool)), text(" "+q.Form.Message)),
 			askedBy(q, " · ends at "),
 			scroller("result tall", "The whole diff", diffLines(shown)),
-			g.If(len(shown) < len(q.Form.Diff), h.P(h.Class("note warn"), g.Textf("%d more bytes are not shown here; the terminal has them.", len(q.Form.Diff)-len(shown)))),
+			g.If(len(shown) < len(q.Form.Diff), h.P(h.Class("note warn"), g.Textf("%d more bytes are not shown here; the "+
+				"terminal has them.", len(q.Form.Diff)-len(shown)))),
 			h.Div(h.Class("answers"), g.Map(q.Form.Choices, func(c formChoice) g.Node {
-				return post(b.answerAt(), b.Token, hidden("question", fmt.Sprint(q.ID)), hidden("decision", "accept"), g.Map(c.Labels, func(label string) g.Node {
-					return g.Group{h.Button(h.Name(c.Name), h.Value(label), g.If(b.Closed != "", h.Disabled()),
-						text(label)), g.Text(" ")}
-				}))
+				return post(b.answerAt(), b.Token, hidden("question", fmt.Sprint(q.ID)), hidden("decision", "accept"),
+					g.Map(c.Labels, func(label string) g.Node {
+						return g.Group{h.Button(h.Name(c.Name), h.Value(label), g.If(b.Closed != "", h.Disabled()),
+							text(label)), g.Text(" ")}
+					}))
 			})),
 		),
 	)

@@ -19,7 +19,8 @@ const (
 )
 
 // errCode is the error for a code that does not open this console.
-var errCode = errors.New("this code does not open the console: it was used already, or belongs to another host. Run toolhost console to get a new link")
+var errCode = errors.New("this code does not open the console: it was used already, or belongs to another host. Run " +
+	"toolhost console to get a new link")
 
 // A sessionStore holds the sessions of logged-in browsers, in memory only.
 type sessionStore struct {

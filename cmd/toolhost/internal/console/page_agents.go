@@ -72,14 +72,16 @@ func (b agentsBody) running() g.Node {
 				meta(text("for "+a.Caller+place), g.If(a.ReadOnly, g.Text(" · writes nothing"))))
 		})
 	case b.Runner == "":
-		return nothing("agents", "No agent runs, and none can be started: set agent.runner, such as \"claude\", in your settings.")
+		return nothing("agents", "No agent runs, and none can be started: set agent.runner, such as \"claude\", in your "+
+			"settings.")
 	}
 	return nothing("agents", "No agent runs. One appears here when a client uses the tool Agent.")
 }
 
 func (b agentsBody) kept() g.Node {
 	if len(b.Kept) == 0 {
-		return nothing("kept", "Nothing. An agent that works in a worktree of its own leaves its changes here, on a branch, for 30 days.")
+		return nothing("kept", "Nothing. An agent that works in a worktree of its own leaves its changes here, on a branch, "+
+			"for 30 days.")
 	}
 	return g.Map(b.Kept, func(k keptTree) g.Node {
 		return h.Li(h.Class("item"), code(k.Branch),

@@ -12,7 +12,8 @@ import (
 func (b auditBody) show(f layout) g.Node {
 	records := g.Map(b.Found.Records, b.record)
 	if len(records) == 0 {
-		records = g.Group{h.Li(h.Class("empty"), g.Text("No record fits. Every call is recorded, refused ones too: ask for less above."))}
+		records = g.Group{h.Li(h.Class("empty"), g.Text("No record fits. Every call is recorded, refused ones too: ask for "+
+			"less above."))}
 	}
 	return g.Group{
 		h.H1(g.Text("Audit")),

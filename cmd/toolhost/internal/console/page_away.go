@@ -36,7 +36,8 @@ func (s *awayPages) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /console.css", asset("console.css", "text/css; charset=utf-8"))
 	mux.Handle("GET /favicon.svg", asset("favicon.svg", "image/svg+xml"))
-	mux.HandleFunc("GET /q/{token}", func(w http.ResponseWriter, r *http.Request) { render(w, http.StatusOK, s.closed(r, "", false)) })
+	mux.HandleFunc("GET /q/{token}",
+		func(w http.ResponseWriter, r *http.Request) { render(w, http.StatusOK, s.closed(r, "", false)) })
 	mux.HandleFunc("POST /q/{token}", s.open)
 	mux.HandleFunc("POST /q/{token}/answer", s.answer)
 	return withDeadlines(s.checked(mux), headerTime, writeTime)
@@ -50,7 +51,8 @@ func (s *awayPages) checked(next http.Handler) http.Handler {
 			w.Header().Set(name, value)
 		}
 		w.Header().Set("Referrer-Policy", "no-referrer") // the address contains the link
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "+
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action "+
+			"'self'; "+
 			"frame-ancestors 'none'; base-uri 'none'")
 		if r.Host != s.origin.Host && !isLoopbackHost(r.Host) {
 			http.Error(w, "This is not addressed as approvals.origin.", http.StatusMisdirectedRequest)

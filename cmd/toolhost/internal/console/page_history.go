@@ -35,7 +35,8 @@ func (b historyBody) show(f layout) g.Node {
 }
 
 // uncovered describes what neither an undo nor a rewind restores.
-const uncovered = "Not kept: what changes in directories that git ignores, in .git, and extended attributes, access lists and owners."
+const uncovered = "Not kept: what changes in directories that git ignores, in .git, and extended attributes, access " +
+	"lists and owners."
 
 // holding shows how much of one caller's changes is kept.
 func holding(o builtin.Holding) g.Node {
@@ -105,9 +106,10 @@ func (b historyBody) call(c changedCall) g.Node {
 		choice,
 		h.A(h.Class("what"), h.Href(address("history", c.ID)), code(b.what(c))),
 		rewind,
-		meta(h.Span(h.Class(state), text(word)), g.Text(" "), changed(c.Lines), changeBy(c.Change), g.If(c.State != stateDone, text(" · "+string(c.State))), g.Map(missing(c.ChangedCall), func(note string) g.Node {
-			return g.Group{g.Text(" · "), h.Span(h.Class("by"), text(note))}
-		})),
+		meta(h.Span(h.Class(state), text(word)), g.Text(" "), changed(c.Lines), changeBy(c.Change),
+			g.If(c.State != stateDone, text(" · "+string(c.State))), g.Map(missing(c.ChangedCall), func(note string) g.Node {
+				return g.Group{g.Text(" · "), h.Span(h.Class("by"), text(note))}
+			})),
 	)
 }
 

@@ -23,7 +23,8 @@ func (b liveBody) show(layout) g.Node {
 	scope := h.Data("query", b.Query.values())
 	return g.Group{
 		title,
-		h.NoScript(h.P(h.Class("note"), g.Text("Without JavaScript this page does not follow the host: load it anew to see what has changed."))),
+		h.NoScript(h.P(h.Class("note"), g.Text("Without JavaScript this page does not follow the host: load it anew to see "+
+			"what has changed."))),
 		section("questions", g.Text("Waiting for you"), "questions", b.warning(), b.questions()),
 		section("sessions", g.Text("Sessions"), "list", nil, b.sessions(), scope),
 		section("tasks", g.Text("Background tasks"), "list", nil, b.tasks()),
@@ -127,7 +128,8 @@ func (b liveBody) modeSwitch(s agentSession) g.Node {
 	return post(address("sessions", s.Key, "mode"), b.Token, plainForm(), h.Class("undo"), hidden("mode", mode),
 		hidden("session", s.Key),
 		h.Button(h.Class("mode"), g.If(mode == "default" && b.Closed != "", h.Disabled()), g.Text(label)), g.Text(" "),
-		h.Span(h.Class("meta"), g.Text("In plan mode nothing is changed: edits are refused, and what commands change is dropped.")))
+		h.Span(h.Class("meta"), g.Text("In plan mode nothing is changed: edits are refused, and what commands change is "+
+			"dropped.")))
 }
 
 // counted returns a number and what it counts, or nil for a number of 0, except that of calls.
@@ -160,7 +162,8 @@ func (b liveBody) statistics(s agentSession) g.Node {
 
 func (b liveBody) tasks() g.Node {
 	if len(b.Tasks) == 0 {
-		return nothing("tasks", "No task. A command that runs longer than a call may take goes on here, with its output and a way to stop it.")
+		return nothing("tasks", "No task. A command that runs longer than a call may take goes on here, with its output and "+
+			"a way to stop it.")
 	}
 	return g.Map(b.Tasks, b.task)
 }

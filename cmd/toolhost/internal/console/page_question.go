@@ -21,7 +21,8 @@ func (b liveBody) questions() g.Node {
 		if b.Closed != "" {
 			when += " – once commands are contained"
 		}
-		return nothing("questions", "Nothing waits. When a rule asks and the agent's client cannot, the call waits here for "+when+". Keep this page open.")
+		return nothing("questions", "Nothing waits. When a rule asks and the agent's client cannot, the call waits "+
+			"here for "+when+". Keep this page open.")
 	}
 	waiting := g.Group{}
 	for i, q := range b.Waiting {
@@ -135,7 +136,8 @@ func effect(i guard.Item) g.Node {
 // script shows the script file that the command in question runs. Its name is relative to the directory of the
 // command. A long script is folded.
 func script(s guard.Script, dir string) g.Node {
-	head := g.Group{code(strings.TrimPrefix(s.File, dir+"/")), g.If(s.Digest != "", h.Span(h.Class("meta"), g.Textf(" SHA-256 %s", clip(s.Digest, shownDigest)))),
+	head := g.Group{code(strings.TrimPrefix(s.File, dir+"/")), g.If(s.Digest != "",
+		h.Span(h.Class("meta"), g.Textf(" SHA-256 %s", clip(s.Digest, shownDigest)))),
 		g.If(s.Note != "", h.Span(h.Class("by"), text(" "+s.Note)))}
 	if s.Text == "" {
 		return h.P(h.Class("parts"), g.Text("Runs "), head)

@@ -40,9 +40,10 @@ func (b rewindBody) show(f layout) g.Node {
 // warnings says which commands run, and what a rewind does not change.
 func (b rewindBody) warnings() g.Node {
 	return g.Group{
-		g.If(b.Refused != "", h.Div(h.Class("note warn"), h.P(text(b.Refused)), h.Ul(g.Map(b.Running, func(c runningCommand) g.Node {
-			return h.Li(code(c.Text), text(fmt.Sprintf(" in process %d since ", c.PID)), timestamp(c.Begun))
-		})))),
+		g.If(b.Refused != "", h.Div(h.Class("note warn"), h.P(text(b.Refused)),
+			h.Ul(g.Map(b.Running, func(c runningCommand) g.Node {
+				return h.Li(code(c.Text), text(fmt.Sprintf(" in process %d since ", c.PID)), timestamp(c.Begun))
+			})))),
 		g.If(len(b.HeadMoved) > 0, h.P(h.Class("note warn"), g.Text("Git has another commit checked out since "),
 			g.Map(b.HeadMoved, func(id string) g.Node { return g.Group{changeLink(id), g.Text(" ")} }),
 			g.Text("and keeps it: its work tree will show the reversed changes."))),
@@ -59,9 +60,11 @@ func (b rewindBody) form(token string) g.Node {
 			hidden("plan", b.Plan), g.Group(children))
 	}
 	return g.Group{
-		g.If(b.Refused == "" && len(b.Restored) > 0, form(button("main", "Rewind "+plural(len(b.Restored), "file")), undoable())),
+		g.If(b.Refused == "" && len(b.Restored) > 0, form(button("main", "Rewind "+plural(len(b.Restored), "file")),
+			undoable())),
 		g.If(b.Forced, form(hidden("force", "1"), button("danger", "Rewind all the same"), g.Text(" "),
-			h.Span(h.Class("meta"), g.Text("Later changes of the files in conflict are lost, and what runs may change files meanwhile.")))),
+			h.Span(h.Class("meta"), g.Text("Later changes of the files in conflict are lost, and what runs may change files "+
+				"meanwhile.")))),
 	}
 }
 
@@ -79,20 +82,21 @@ func (b rewindBody) files(title string, files []builtin.Undone) g.Node {
 	if len(files) == 0 {
 		return nil
 	}
-	return g.Group{h.H2(g.Textf("%s: %d", title, len(files))), h.Ul(h.Class("list"), g.Map(files[:min(len(files), maxChanges)], func(u builtin.Undone) g.Node {
-		why := g.Node(nil)
-		switch {
-		case u.Err != nil:
-			why = h.Span(h.Class("error"), text(" "+u.Err.Error()))
-		case u.Removed:
-			why = h.Span(h.Class("meta"), g.Text(" removed"))
-		}
-		if u.Gone != "" && u.Err == nil {
-			why = g.Group{why, h.Span(h.Class("error"), text(" no undo brings it back: "+u.Gone))}
-		}
-		if u.SetID && u.Err == nil {
-			why = g.Group{why, h.Span(h.Class("meta"), g.Text(" without its set-user-ID or set-group-ID bit"))}
-		}
-		return h.Li(h.Class("item"), code(b.short(u.Path)), why)
-	}), g.If(len(files) > maxChanges, h.Li(h.Class("item meta"), g.Textf("… and %d more", len(files)-maxChanges))))}
+	return g.Group{h.H2(g.Textf("%s: %d", title, len(files))), h.Ul(h.Class("list"),
+		g.Map(files[:min(len(files), maxChanges)], func(u builtin.Undone) g.Node {
+			why := g.Node(nil)
+			switch {
+			case u.Err != nil:
+				why = h.Span(h.Class("error"), text(" "+u.Err.Error()))
+			case u.Removed:
+				why = h.Span(h.Class("meta"), g.Text(" removed"))
+			}
+			if u.Gone != "" && u.Err == nil {
+				why = g.Group{why, h.Span(h.Class("error"), text(" no undo brings it back: "+u.Gone))}
+			}
+			if u.SetID && u.Err == nil {
+				why = g.Group{why, h.Span(h.Class("meta"), g.Text(" without its set-user-ID or set-group-ID bit"))}
+			}
+			return h.Li(h.Class("item"), code(b.short(u.Path)), why)
+		}), g.If(len(files) > maxChanges, h.Li(h.Class("item meta"), g.Textf("… and %d more", len(files)-maxChanges))))}
 }

@@ -78,9 +78,10 @@ func (b rulesBody) inForce(f layout) g.Node {
 		addRule(f),
 		g.Map(b.Lists, func(l ruleList) g.Node { return l.show(f) }),
 		g.If(!slices.ContainsFunc(b.Lists, ruleList.any), noRules()),
-		g.If(len(b.Warnings) > 0, g.Group{h.H2(g.Text("To be fixed")), h.Ul(h.Class("list"), g.Map(b.Warnings, func(w string) g.Node {
-			return h.Li(h.Class("item"), text(w))
-		}))}),
+		g.If(len(b.Warnings) > 0, g.Group{h.H2(g.Text("To be fixed")), h.Ul(h.Class("list"),
+			g.Map(b.Warnings, func(w string) g.Node {
+				return h.Li(h.Class("item"), text(w))
+			}))}),
 	}
 }
 
@@ -129,5 +130,6 @@ func (l ruleList) show(f layout) g.Node {
 
 func noRules() g.Node {
 	return h.P(h.Class("empty"), g.Text("No file or flag holds a rule. Rules stand in "), code(".claude/settings.json"),
-		g.Text(" of a root, in "), code("~/.claude/settings.json"), g.Text(", or in "), code("--allow"), g.Text(" and "), code("--deny"), g.Text("."))
+		g.Text(" of a root, in "), code("~/.claude/settings.json"), g.Text(", or in "), code("--allow"), g.Text(" and "),
+		code("--deny"), g.Text("."))
 }

@@ -38,17 +38,19 @@ func (v serverView) show(f layout) g.Node {
 		meta(text(strings.Join(facts, " · "))),
 		g.If(s.Reason != "", h.Pre(h.Class("note bad"), text(s.Reason))),
 		g.Map(s.Problems, func(p string) g.Node { return h.P(h.Class("note warn"), text(p)) }),
-		g.If(s.State != "refused", post(path+"/restart", f.Token, plainForm(), button("", "Restart", g.If(f.Closed != "", h.Disabled())))),
+		g.If(s.State != "refused", post(path+"/restart", f.Token, plainForm(),
+			button("", "Restart", g.If(f.Closed != "", h.Disabled())))),
 		g.If(len(v.Changes) > 0, g.Group{
 			h.H3(g.Text("Withheld until you accept it")),
 			g.Map(v.Changes, serverChange.show),
 			post(path+"/accept", f.Token, plainForm(), hidden("seen", v.Seen),
 				button("main", "Accept all of it", g.If(f.Closed != "", h.Disabled()))),
 		}),
-		h.Details(h.Summary(g.Textf("%d tools", s.Tools), h.Span(h.Class("unseen"), text(" of "+s.Name))), h.Ul(h.Class("parts"), g.Map(v.Offered, func(d *builtin.Def) g.Node {
-			doc, _, _ := strings.Cut(d.Doc, "\n")
-			return h.Li(code(d.Name), g.If(d.Unlisted, g.Group{g.Text(" "), verdict("withheld")}), text(" "+doc))
-		}))),
+		h.Details(h.Summary(g.Textf("%d tools", s.Tools), h.Span(h.Class("unseen"), text(" of "+s.Name))),
+			h.Ul(h.Class("parts"), g.Map(v.Offered, func(d *builtin.Def) g.Node {
+				doc, _, _ := strings.Cut(d.Doc, "\n")
+				return h.Li(code(d.Name), g.If(d.Unlisted, g.Group{g.Text(" "), verdict("withheld")}), text(" "+doc))
+			}))),
 	)
 }
 

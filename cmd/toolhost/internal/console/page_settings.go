@@ -57,15 +57,17 @@ func (b settingsBody) show(f layout) g.Node {
 		b.Away.show(f),
 		h.H2(g.Text("Set by a file or a flag")),
 		h.Ol(h.Class("list"), b.values()),
-		h.Details(h.Class("defaults"), h.Summary(g.Textf("%d at their defaults", len(b.Defaults))), h.Ol(h.Class("list"), g.Map(b.Defaults, func(d settings.Default) g.Node {
-			return h.Li(h.Class("item"), code(d.Name), after(" = ", d.Value), meta(text(d.Does)))
-		}))),
+		h.Details(h.Class("defaults"), h.Summary(g.Textf("%d at their defaults", len(b.Defaults))),
+			h.Ol(h.Class("list"), g.Map(b.Defaults, func(d settings.Default) g.Node {
+				return h.Li(h.Class("item"), code(d.Name), after(" = ", d.Value), meta(text(d.Does)))
+			}))),
 	}
 }
 
 func (b settingsBody) values() g.Node {
 	if len(b.Values) == 0 {
-		return nothing("settings", "None but rules: all are at their defaults. Your own file is ~/.config/toolhost/toolhost.json; toolhost schema prints what it may hold.")
+		return nothing("settings", "None but rules: all are at their defaults. Your own file is "+
+			"~/.config/toolhost/toolhost.json; toolhost schema prints what it may hold.")
 	}
 	return g.Map(b.Values, func(v settings.Value) g.Node {
 		return h.Li(h.Class("item"), code(v.Name), after(" = ", shownValue(v)),

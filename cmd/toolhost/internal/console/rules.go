@@ -70,7 +70,8 @@ func (s rulesPages) showWith(w http.ResponseWriter, v pageRequest, status int, s
 	s.write(w, v, status, layout{Page: "rules", Title: "Rules", Said: said, Failed: failed, Body: body})
 }
 
-// masked returns the masked credentials, each with the hosts that get its value, and those that the SSH agent signs for.
+// masked returns the masked credentials, each with the hosts that get its value, and those that the SSH agent signs
+// for.
 func masked(set *settings.Settings) (list []settings.Entry) {
 	c := set.Sandbox.Credentials
 	for _, m := range slices.Concat(c.MaskedVars, c.MaskedFiles) {

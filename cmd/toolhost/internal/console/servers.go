@@ -93,7 +93,8 @@ func (s serverPages) accept(w http.ResponseWriter, v pageRequest) {
 		gateway := s.operator.Gateway()
 		changes, err := gateway.Review(name)
 		if err == nil && digest(changes) != v.PostFormValue("seen") {
-			err = errors.New("nothing was accepted: what the server offers has changed since the page was loaded. Look at it again")
+			err = errors.New("nothing was accepted: what the server offers has changed since the page was loaded. Look at " +
+				"it again")
 		}
 		if err == nil {
 			err = gateway.Shown(name, changes)

@@ -156,7 +156,8 @@ func fields(input json.RawMessage) []field {
 		}
 		key := clip(fmt.Sprint(name), maxName)
 		shown := clip(text, maxField)
-		all = append(all, field{Name: key, Lines: plain(argumentKind(key), shown), Cut: utf8.RuneCountInString(text[len(shown):])})
+		all = append(all, field{Name: key, Lines: plain(argumentKind(key), shown),
+			Cut: utf8.RuneCountInString(text[len(shown):])})
 	}
 	return all
 }

@@ -194,7 +194,8 @@ func inherited() (net.Listener, error) {
 		}
 	}()
 	if len(files) > 1 {
-		return nil, fmt.Errorf("systemd has opened %d sockets, one is served: leave one ListenStream= in the socket unit", len(files))
+		return nil, fmt.Errorf("systemd has opened %d sockets, one is served: leave one ListenStream= in the socket unit",
+			len(files))
 	}
 	l, err := net.FileListener(files[0])
 	if err != nil {

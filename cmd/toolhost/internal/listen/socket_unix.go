@@ -116,7 +116,8 @@ func ownDirectory(dir string) error {
 		return fmt.Errorf("the directory %s belongs to another user: put the socket into one of your own", dir)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("the directory %s can be entered by others: put the socket into one of its own, or chmod 700 it", dir)
+		return fmt.Errorf("the directory %s can be entered by others: put the socket into one of its own, or chmod 700 it",
+			dir)
 	}
 	return nil
 }

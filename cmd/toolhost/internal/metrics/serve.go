@@ -78,7 +78,8 @@ func newSite(cfg Config, page func(mcpserver.Stats) []byte) (*Site, error) {
 			return nil, fmt.Errorf("--metrics-token-file: %w", err)
 		}
 	} else if !guard.IsLoopback(host) {
-		return nil, listen.Usage("metrics on %s can be read by others: name the file with the token that they must present (--metrics-token-file), or a loopback address", cfg.Address)
+		return nil, listen.Usage("metrics on %s can be read by others: name the file with the token that they must present "+
+			"(--metrics-token-file), or a loopback address", cfg.Address)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {

@@ -149,7 +149,8 @@ func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error)
 		return false, closeReason(link, err)
 	}
 	if !slow.Stop() {
-		return false, fmt.Errorf("the far side did not answer for %s: if that stays so, end the toolhost processes there", helloTime)
+		return false, fmt.Errorf("the far side did not answer for %s: if that stays so, end the toolhost processes there",
+			helloTime)
 	}
 	defer context.AfterFunc(ctx, func() {
 		s.channel.fail(io.EOF)
@@ -291,7 +292,8 @@ func (e *NoLink) Unwrap() error { return e.Reason }
 type Unknown struct{ Reason error }
 
 func (e *Unknown) Error() string {
-	return fmt.Sprintf("%v while this call was with it; it ran or not: unknown, so check its effects before you repeat it", e.Reason)
+	return fmt.Sprintf("%v while this call was with it; it ran or not: unknown, so check its effects before you repeat it",
+		e.Reason)
 }
 
 func (e *Unknown) Unwrap() error { return e.Reason }

@@ -145,7 +145,8 @@ func (r *Relays) start(w Workspace) (*relay, error) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	k := &relay{key: w.Key, name: w.Name, cancel: cancel, closed: make(chan struct{}), last: time.Now(),
 		callers: map[string]bool{}}
-	k.near = NewNear(ctx, dial, nil, func(err error) { r.Log.Warn("a workspace has no link", "workspace", w.Name, "error", err) })
+	k.near = NewNear(ctx, dial, nil,
+		func(err error) { r.Log.Warn("a workspace has no link", "workspace", w.Name, "error", err) })
 	k.proxy = Proxy(k.near, slog.NewLogLogger(r.Log.Handler(), slog.LevelDebug))
 	r.nears.Go(func() { <-k.near.Done() })
 	r.open[w.Key] = k

@@ -62,7 +62,8 @@ func endpointFromEnv(signal signalName, getenv func(string) string) (cfg endpoin
 	}
 	protocol, variable := e.value("PROTOCOL")
 	if protocol != "" && protocol != "http/protobuf" {
-		return endpoint{}, false, fmt.Errorf("%s=%s: only http/protobuf is supported; collectors receive it on port 4318", variable, protocol)
+		return endpoint{}, false, fmt.Errorf("%s=%s: only http/protobuf is supported; collectors receive it on port 4318",
+			variable, protocol)
 	}
 	if cfg.URL, err = e.url(); err != nil {
 		return endpoint{}, false, err
@@ -139,7 +140,8 @@ func parseHeaders(text string) (map[string]string, error) {
 		decoded, err := url.PathUnescape(strings.TrimSpace(value))
 		if name = strings.TrimSpace(name); !ok || name == "" || err != nil || strings.ContainsAny(name, " \t\r\n:") ||
 			strings.ContainsAny(decoded, "\r\n") {
-			return nil, errors.New("it must be a list such as api-key=secret,tenant=a") // without the text, which may hold secrets
+			// The error does not have the text, which may hold secrets.
+			return nil, errors.New("it must be a list such as api-key=secret,tenant=a")
 		}
 		headers[name] = decoded
 	}

@@ -141,7 +141,8 @@ func (s *sender) post(ctx context.Context, body []byte) error {
 	defer resp.Body.Close()
 	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // only for the text of an error
 	switch resp.StatusCode {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // as OTLP says
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout: // as OTLP says
 		return errPassing{statusError(req.URL, resp, answer), retryAfter(resp.Header.Get("Retry-After"))}
 	}
 	if resp.StatusCode/100 != 2 {

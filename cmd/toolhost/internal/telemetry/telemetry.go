@@ -41,7 +41,8 @@ const scopeName = "github.com/toolhost/toolhost/mcpserver"
 const (
 	schemaURL    = "https://opentelemetry.io/schemas/1.40.0"
 	durationName = "mcp.server.operation.duration"
-	durationText = "MCP request or notification duration as observed on the receiver from the time it was received until the result or ack is sent."
+	durationText = "MCP request or notification duration as observed on the receiver from the time it was received " +
+		"until the result or ack is sent."
 )
 
 // buckets are the bounds for durations in these conventions, in seconds.

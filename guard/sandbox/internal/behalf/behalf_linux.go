@@ -54,14 +54,16 @@ func (r *Root) of(c *kernel.Call) (fd int, own bool, err error) {
 // link exists.
 func plain(root int, path string) (node int, err error, ok bool) {
 	const flags = unix.O_PATH | unix.O_CLOEXEC
-	node, err = unix.Openat2(root, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS})
+	node,
+		err = unix.Openat2(root, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS})
 	switch {
 	case err == nil, errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return node, err, true
 	case !errors.Is(err, unix.ELOOP):
 		return -1, err, false
 	}
-	node, err = unix.Openat2(root, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	node, err = unix.Openat2(root, path,
+		&unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 	if err != nil {
 		return -1, err, false
 	}
@@ -73,7 +75,8 @@ func plain(root int, path string) (node int, err error, ok bool) {
 	return node, nil, true
 }
 
-// Open is [Open] for a path below a directory of the caller's, which is cwd or fd and a number. With nofollow a symbolic link at the end of the path is an error, ELOOP.
+// Open is [Open] for a path below a directory of the caller's, which is cwd or fd and a number. With nofollow a
+// symbolic link at the end of the path is an error, ELOOP.
 func (r *Root) Open(c *kernel.Call, dir, path string, nofollow bool) (int, error) {
 	w := &walk{call: c, root: -1, at: -1, nofollow: nofollow}
 	defer w.end()

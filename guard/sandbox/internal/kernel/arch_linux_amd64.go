@@ -10,7 +10,8 @@ var (
 	oldChangers = []modeCall{{unix.SYS_CHMOD, 1}}
 	oldMakers   = []modeCall{{unix.SYS_CREAT, 1}, {unix.SYS_MKNOD, 1}}
 	oldOpeners  = []modeCall{{unix.SYS_OPEN, 2}}
-	oldChanges  = []uint32{unix.SYS_RENAME, unix.SYS_LINK, unix.SYS_SYMLINK, unix.SYS_MKDIR, unix.SYS_MKNOD, unix.SYS_UNLINK,
+	oldChanges  = []uint32{unix.SYS_RENAME, unix.SYS_LINK, unix.SYS_SYMLINK, unix.SYS_MKDIR, unix.SYS_MKNOD,
+		unix.SYS_UNLINK,
 		unix.SYS_RMDIR, unix.SYS_CREAT}
 )
 

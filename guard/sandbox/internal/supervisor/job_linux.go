@@ -31,7 +31,8 @@ func runJob(args []string) error {
 		Sys: &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: contract.TerminalFD},
 	})
 	if err != nil {
-		_, err = control.Write(append([]byte{contract.Failed}, (&os.PathError{Op: "exec", Path: args[0], Err: err}).Error()...))
+		_,
+			err = control.Write(append([]byte{contract.Failed}, (&os.PathError{Op: "exec", Path: args[0], Err: err}).Error()...))
 		return err
 	}
 	states := make(chan syscall.WaitStatus)
