@@ -46,25 +46,30 @@ func controlNames(cfg Config, bounds []pathname.Place) []string {
 func (k *policyData) control() *control { return controlOf(k, k.controlNames) }
 
 // unsettledNames returns the names of control files that are not protected by settlement: those of a workspace that are
-// reached without a link are, and those that are reached by a link of a running command, which is settled itself.
+// reached without a link are, and those that are reached by a link that a running command has put where none was.
 func (k *policyData) unsettledNames() (names []string) {
 	for _, name := range k.controlNames {
-		planted := false
+		settled := false
 		end, err := realpath.Trace(name, func(path string) (fs.FileInfo, error) {
 			info, err := os.Lstat(path)
-			planted = planted || err == nil && k.isPlanted(path, info)
+			planted, replaces := k.isPlanted(path, info)
+			settled = settled || planted && !replaces
 			return info, err
 		})
-		if !planted && (err != nil || !k.isSettled(name, end)) {
+		if !settled && (err != nil || !k.isSettled(name, end)) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// isPlanted reports whether what stands at a path is a link that a running command has put there.
-func (k *policyData) isPlanted(path string, info fs.FileInfo) bool {
-	return info.Mode()&fs.ModeSymlink != 0 && k.planted != nil && k.planted(path, info)
+// isPlanted reports whether what was found at a path is a link that a running command has put there, and whether it
+// stands in the place of another one. found is nil if nothing was.
+func (k *policyData) isPlanted(path string, found fs.FileInfo) (planted, replaces bool) {
+	if found == nil || found.Mode()&fs.ModeSymlink == 0 || k.planted == nil {
+		return false, false
+	}
+	return k.planted(path, found)
 }
 
 // isSettled reports whether a name that leads to an end is that of a file in a directory of the boundary, without a
@@ -147,8 +152,10 @@ func (c Commands) ControlPaths() ControlPaths {
 	for _, name := range k.ends.Names {
 		out.Ends = append(out.Ends, pathname.Native(name))
 	}
-	for name := range k.steps {
-		out.Steps = append(out.Steps, name)
+	for name, found := range k.steps {
+		if planted, _ := c.p.data.isPlanted(name, found); !planted {
+			out.Steps = append(out.Steps, name)
+		}
 	}
 	slices.Sort(out.Ends)
 	slices.Sort(out.Steps)

@@ -100,27 +100,31 @@ func BenchmarkControl(b *testing.B) {
 	}
 }
 
-// TestPlantedLinks has links that commands and a person have put at names of settings. Those of commands, and what they
-// lead to, are settled when the commands end: a sandbox that starts meanwhile must not protect them.
+// TestPlantedLinks has links that commands and a person have put at names of settings. What commands have put where no
+// link was is settled when they end, and so is what it leads to: a sandbox that starts meanwhile must not protect them.
+// Of a link in the place of a person's, it protects what it leads to.
 func TestPlantedLinks(t *testing.T) {
 	top, ws := workspace(t)
-	if err := os.RemoveAll(filepath.Join(ws, ".claude")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{".claude", ".toolhost"} {
+		if err := os.RemoveAll(filepath.Join(ws, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	tree(t, top, "ws/.claude -> dir", "ws/dir/settings.json", "ws/.mcp.json -> x.json", "ws/x.json",
-		"ws/.envrc -> env", "ws/env")
+		"ws/.envrc -> env", "ws/env", "ws/.toolhost -> elsewhere", "ws/elsewhere/toolhost.json")
 	p := policy(t, ws, testRules(ws, ""), contained, func(c *Config) {
-		c.Planted = func(path string, link fs.FileInfo) bool {
+		c.Planted = func(path string, link fs.FileInfo) (planted, replaces bool) {
 			if link.Mode()&fs.ModeSymlink == 0 {
 				t.Errorf("asked about %s, which is no link", path)
 			}
-			return filepath.Base(path) != ".envrc"
+			base := filepath.Base(path)
+			return base != ".envrc", base == ".toolhost"
 		}
 	})
 	paths := p.Commands().SandboxPaths()
 	all := slices.Concat(paths.ReadOnly, paths.Control.Ends, paths.Control.Steps)
 	for name, want := range map[string]bool{".claude": false, "dir": false, "dir/settings.json": false,
-		".mcp.json": false, "x.json": false, ".envrc": true} {
+		".mcp.json": false, "x.json": false, ".envrc": true, ".toolhost": false, "elsewhere/toolhost.json": true} {
 		if got := slices.Contains(all, filepath.Join(ws, name)); got != want {
 			t.Errorf("%s is protected: %t, want %t", name, got, want)
 		}

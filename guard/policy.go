@@ -66,9 +66,9 @@ type Config struct {
 	// a command whose text does not name all of them needs no approval. Like Contain it is called once, on first use. Nil:
 	// they are not.
 	ExecGate func() error
-	// Planted reports whether the link that Lstat has found at a path was put there by a command that runs: see
-	// [settle.Keeper.Planted]. Nil: there are none.
-	Planted func(path string, link fs.FileInfo) bool
+	// Planted reports whether the link that Lstat has found at a path was put there by a command that runs, and whether
+	// it stands in the place of another one: see [settle.Keeper.Planted]. Nil: there are no such links.
+	Planted func(path string, link fs.FileInfo) (planted, replaces bool)
 }
 
 // A Caller is the principal that calls are judged for.
@@ -116,7 +116,7 @@ type policyData struct {
 	hookOutputFiles  []string        // see [Config.Hooks]
 	// controlNames are the names of the files that the host obeys or writes: see [control].
 	controlNames   []string
-	planted        func(path string, link fs.FileInfo) bool // see [Config.Planted]
+	planted        func(path string, link fs.FileInfo) (planted, replaces bool) // see [Config.Planted]
 	stateDir       string
 	allReadsDenied bool         // every Read is denied
 	execGate       func() error // see [Config.ExecGate]

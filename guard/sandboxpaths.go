@@ -193,8 +193,10 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 			return fs.SkipDir
 		case within || frozen:
 		case d.Type()&fs.ModeSymlink != 0 && isProtectedLink(root, path): // its target has another name, which is not settled
-			if info, err := d.Info(); err == nil && !k.isPlanted(path, info) {
-				c.ReadOnly = append(c.ReadOnly, path)
+			if info, err := d.Info(); err == nil {
+				if planted, _ := k.isPlanted(path, info); !planted {
+					c.ReadOnly = append(c.ReadOnly, path)
+				}
 			}
 		}
 		return nil

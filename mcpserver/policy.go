@@ -36,8 +36,8 @@ type policies struct {
 	runtime      *builtin.Runtime
 	results      *resultstore.Store
 	scratch      string
-	private      *privatedir.Store                        // nil if no state is kept
-	planted      func(path string, link fs.FileInfo) bool // see [guard.Config.Planted]
+	private      *privatedir.Store                                            // nil if no state is kept
+	planted      func(path string, link fs.FileInfo) (planted, replaces bool) // see [guard.Config.Planted]
 	children     *children
 	roots        callerRoots
 	log          *slog.Logger

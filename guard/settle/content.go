@@ -68,8 +68,7 @@ func identify(dir *os.Root, base string) (identity, stamp, error) {
 		return absent, stamp{}, nil // the files in it have identities of their own
 	case info.Mode()&fs.ModeSymlink != 0:
 		to, err := dir.Readlink(base)
-		sum := sha256.Sum256([]byte(to))
-		return identity("link:" + hex.EncodeToString(sum[:])), st, err
+		return linkIdentity(to), st, err
 	case !info.Mode().IsRegular():
 		return identity(fmt.Sprintf("odd:%d:%v", st.Ino, st.Mode)), st, nil // a pipe, a socket or a device
 	case info.Size() > maxDigest:
@@ -96,6 +95,16 @@ func identify(dir *os.Root, base string) (identity, stamp, error) {
 	}
 	return identity(kind + ":" + hex.EncodeToString(sum.end())), st, nil
 }
+
+const linkKind = "link:"
+
+// linkIdentity returns the identity of a symbolic link by what it says.
+func linkIdentity(to string) identity {
+	sum := sha256.Sum256([]byte(to))
+	return identity(linkKind + hex.EncodeToString(sum[:]))
+}
+
+func (id identity) isLink() bool { return strings.HasPrefix(string(id), linkKind) }
 
 // isKnowable reports whether two files of this identity have the same content.
 func (id identity) isKnowable() bool {

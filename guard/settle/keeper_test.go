@@ -1,7 +1,6 @@
 package settle
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -268,41 +267,49 @@ func TestHardLinks(t *testing.T) {
 // TestPlanted asks of links that were found while a command ran, also when it has ended meanwhile.
 func TestPlanted(t *testing.T) {
 	g := newGround(t)
-	link := func(rel string) (string, fs.FileInfo) {
+	at := func(rel string) string { return filepath.Join(g.dir, rel) }
+	link := func(rel, to string) fs.FileInfo {
 		t.Helper()
-		path := filepath.Join(g.dir, rel)
-		if err := os.Symlink("x", path); err != nil && !errors.Is(err, fs.ErrExist) {
+		_ = os.Remove(at(rel))
+		if err := os.Symlink(to, at(rel)); err != nil {
 			t.Fatal(err)
 		}
-		info, err := os.Lstat(path)
+		info, err := os.Lstat(at(rel))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return path, info
+		return info
 	}
-	ask := func(when, path string, found fs.FileInfo, want bool) {
+	type answer struct{ planted, replaces bool }
+	ask := func(when, rel string, found fs.FileInfo, want answer) {
 		t.Helper()
-		if got := g.k.Planted(path, found); got != want {
-			t.Errorf("%s: Planted(%s) = %t", when, path, got)
+		if planted, replaces := g.k.Planted(at(rel), found); (answer{planted, replaces}) != want {
+			t.Errorf("%s: Planted(%s) = %t, %t", when, rel, planted, replaces)
 		}
 	}
-	person, byPerson := link(".envrc")
-	ask("before any command", person, byPerson, false)
-	var planted string
-	var found fs.FileInfo
+	no, fresh, inPlace := answer{}, answer{true, false}, answer{true, true}
+	byPerson := link(".envrc", "x")
+	link(".mise.toml", "x")
+	ask("before any command", ".envrc", byPerson, answer{false, true})
+	var planted fs.FileInfo
 	g.call(func() {
-		planted, found = link(".mcp.json")
-		other, plain := link("plain")
-		ask("while the command runs", planted, found, true)
-		ask("while the command runs", person, byPerson, false)
-		ask("while the command runs", other, plain, false)
+		planted = link(".mcp.json", "x")
+		ask("where none was", ".mcp.json", planted, fresh)
+		ask("a person's", ".envrc", byPerson, no)
+		ask("of another name", "plain", link("plain", "x"), no)
+		other := link(".mise.toml", "y")
+		ask("in the place of a person's", ".mise.toml", other, inPlace)
+		ask("made again as the person made it", ".mise.toml", link(".mise.toml", "x"), answer{false, true})
+		ask("that is gone", ".mise.toml", other, inPlace)
+		link(".mise.toml", "y")
 	})
-	ask("after the command", planted, found, true)
-	ask("after the command", person, byPerson, false)
-	g.call(func() { ask("a held link, in the next command", planted, found, true) })
-	now, byPersonNow := link(".mcp.json")
-	ask("a person's link in its place", now, byPersonNow, false)
-	ask("a person's link in its place", planted, found, true)
+	ask("that was settled", ".mcp.json", planted, fresh)
+	g.call(func() {
+		ask("that was held and is in again", ".mcp.json", planted, fresh)
+		ask("that was found before", ".envrc", byPerson, no)
+	})
+	byPerson = link(".mcp.json", "x")
+	ask("of a person, in the place of a held one", ".mcp.json", byPerson, answer{false, true})
 }
 
 func TestOverlap(t *testing.T) {

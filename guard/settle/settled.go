@@ -17,24 +17,30 @@ func (k *Keeper) Settled(path string) string {
 	return path
 }
 
-// Planted reports whether what Lstat has found at a path was put there by a command that was running at that moment:
-// it is settled once the command has ended.
-func (k *Keeper) Planted(path string, found fs.FileInfo) bool {
+// Planted reports whether a link that Lstat has found at a path was put there by a command that was running at that
+// moment, so that it is settled once the command has ended, and whether it stands in the place of another link.
+func (k *Keeper) Planted(path string, link fs.FileInfo) (planted, replaces bool) {
+	now, err := os.Lstat(path)
+	still := err == nil && stampOf(now) == stampOf(link)
 	p, rel := k.busy(path)
-	if p == nil { // what still stands has been settled
-		now, err := os.Lstat(path)
-		return err != nil || stampOf(now) != stampOf(found)
+	if p == nil { // what stands now has been settled
+		return !still, err == nil && now.Mode()&fs.ModeSymlink != 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if classOf(rel) != Held || p.store.load(&p.rec) != nil || p.isOwn(rel) {
-		return false
+		return false, false
 	}
 	if h := p.rec.Held[rel]; h != nil && p.isIn(h) {
-		return true
+		return true, h.Former.isLink()
 	}
-	_, same := p.formerly(rel, found)
-	return !same
+	was, same := p.formerly(rel, link)
+	if same || was == nil || !was.ID.isLink() {
+		return !same, false
+	}
+	// A command may have touched the link of a person.
+	to, err := os.Readlink(path)
+	return !still || err != nil || linkIdentity(to) != was.ID, true
 }
 
 // busy returns the place that a path lies in, and its name there, if a command runs in the place.

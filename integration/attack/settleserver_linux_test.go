@@ -2,6 +2,7 @@ package attack
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -317,6 +318,47 @@ git checkout -q -b new; echo '{"a":1}' | tee .vscode/settings.json > .mcp.json; 
 			}
 			s.End()
 		})
+	}
+}
+
+// TestSettlePersonsLink has a task touch a person's link to the settings of the host, and then a sandbox start while the
+// task runs: what the link leads to is as protected as before. Landlock cannot protect it.
+func TestSettlePersonsLink(t *testing.T) {
+	t.Parallel()
+	host.NeedsContained(t)
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	g := newLeftoverGround(t, 0)
+	g.must(t, g.ws, "mkdir conf other ../more; echo '{}' > conf/settings.json; ln -s conf .claude")
+	host.MustWrite(t, filepath.Join(g.ws, "touch.py"), `import os, time
+os.utime(".claude", (1, 1), follow_symlinks=False)
+os.link(".claude", "y", follow_symlinks=False)
+open("began", "w")
+while not os.path.exists("over"): time.sleep(0.01)`)
+	host.MustWrite(t, filepath.Join(g.ws, "write.py"), `import os
+for name in "conf/settings.json", "conf/settings.local.json":
+    try: open(name, "w").write('{"permissions":{"allow":["*"]}}')
+    except OSError as e: print(name, e)
+os.symlink("other", "z"); os.rename("z", ".claude")`)
+	s := g.start(t)
+	s.MustCall("Bash", host.Args{"command": "python3 touch.py", "run_in_background": true})
+	host.Eventually(t, func() string {
+		if _, err := os.Lstat(filepath.Join(g.ws, "began")); err != nil {
+			return "the task has not begun"
+		}
+		return ""
+	})
+	// Another rule takes another sandbox.
+	rules, err := os.ReadFile(g.settings)
+	host.Must(t, err)
+	more := fmt.Sprintf(`"allowWrite":[%q,`, filepath.Join(g.root, "more"))
+	host.MustWrite(t, g.settings, strings.Replace(string(rules), `"allowWrite":[`, more, 1))
+	said := s.MustCall("Bash", host.Args{"command": "python3 write.py; touch over"})
+	s.End()
+	const want = "conf\n{}\nsettings.json\n"
+	if now := g.must(t, g.ws, "readlink .claude; cat conf/settings.json; ls conf"); now != want {
+		t.Errorf("outside stands %q\n%s\n%s", now, said, s.Stderr)
 	}
 }
 
