@@ -213,7 +213,7 @@ func (p *policies) narrow(set *settings.Settings, principal string) *settings.Se
 func (p *policies) withheld(one *child, depth int) (names []string) {
 	now, has := p.tools.now(), one.spec.Agent
 	for _, d := range now.all {
-		// finding a tool does not permit calling it
+		// Finding a tool does not permit calling it.
 		finder := d.Server == "" && (d.Name == toolSearchName || d.Name == toolCallName)
 		switch {
 		case d.Name == agentTool && one.depth >= depth, strings.HasSuffix(d.Name, "Worktree"),

@@ -88,7 +88,7 @@ func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Pol
 	}
 	call := &execCall{host: h, ctx: life, admission: a, req: Request{Tool: "run: " + spec.Name}}
 	env := h.env(a, policy, call.req)
-	// use the caller's rules: an agent's rules withhold tools, and the program in the cell is not a tool
+	// The rules are the caller's: an agent's withhold tools, and the program in the cell is not a tool.
 	rules := h.children.caller(who.Principal)
 	env.Execs = &builtin.Execs{
 		Policy: func() *guard.Policy { return h.policies.in(spec.Worktree, h.policies.settings.Reload(), rules) },

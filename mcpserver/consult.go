@@ -176,9 +176,9 @@ func (s *Server) getPrompt(ctx context.Context, req mcp.GetPromptRequest) (*mcp.
 
 func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 	peer := transport.PeerOf(ctx)
-	// the library cannot return a question for this request
+	// The library cannot return a question for this request.
 	peer.Unattended = peer.Unattended || server.IsModernRequest(ctx)
-	// listed resources are read without a question
+	// Listed resources are read without a question.
 	s.host.children.consults(peer.Who.Principal).Wait(ctx, gateway.ServerOf(req.Params.URI))
 	args, err := json.Marshal(map[string]string{"uri": req.Params.URI})
 	if err != nil {

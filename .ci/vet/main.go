@@ -67,7 +67,7 @@ func check(target string) (wrong bool, err error) {
 	if packages.PrintErrors(list) > 0 {
 		return true, nil
 	}
-	// no check of Go 1.26
+	// Go vet of Go 1.26 does not have this check.
 	checks := slices.DeleteFunc(slices.Clone(vet.Suite), func(a *analysis.Analyzer) bool { return a.Name == "scannererr" })
 	found, err := checker.Analyze(checks, list, nil)
 	if err != nil {

@@ -145,7 +145,7 @@ func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *inside
 	n.cmd.Stderr = n.complain
 	n.cmd.ExtraFiles = []*os.File{theirs, planFile}
 	var limit unix.Rlimit
-	// package syscall needs numbers above LastFD
+	// Package syscall needs numbers above LastFD.
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur > 2*contract.LastFD {
 		n.cmd.ExtraFiles = append(n.cmd.ExtraFiles, make([]*os.File, contract.LastFD-contract.PlanFD)...)
 		n.cmd.ExtraFiles[contract.LastFD-contract.ControlFD] = planFile

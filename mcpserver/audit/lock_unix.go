@@ -28,5 +28,5 @@ func tryLock(f *os.File) (bool, error) {
 	}
 }
 
-// unlocking a file that is not locked does no harm
+// unlock gives up a lock. A file that is not locked stays as it is.
 func unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }

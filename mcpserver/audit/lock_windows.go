@@ -24,5 +24,5 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// unlocking a file that is not locked does no harm
+// unlock gives up a lock. A file that is not locked stays as it is.
 func unlock(f *os.File) { _ = windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, region()) }

@@ -27,7 +27,7 @@ func (t *Tracker) Begin(ctx context.Context) *Mark {
 			"cannot be taken back",
 			t.read.Load(), t.cfg.Root)
 	}
-	// the reader of the base holds mu for as long as a directory takes
+	// The reader of the base holds mu for as long as a directory takes.
 	if m.unread != "" || !t.mu.lockFor(ctx, beginTime) {
 		m.unsure = m.unread == ""
 		m.start = t.seq.Load()

@@ -89,7 +89,7 @@ const (
 	Pending State = "pending" // begun, by a process that may still be at it
 	Done    State = "done"    // made
 	Failed  State = "failed"  // not made: the file is as it was
-	// the process was killed, and the file has been changed since by something that was not journalled
+	// Unknown says that the process was killed, and that something that was not journalled has changed the file since.
 	Unknown State = "unclear"
 )
 

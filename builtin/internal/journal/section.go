@@ -220,7 +220,7 @@ func (s *section) replaceIndex(records []record, damaged [][]byte) error {
 			return err
 		}
 	}
-	// the copy first: it never has what the index has not
+	// The copy is written first: it never has what the index has not.
 	if err := privatefile.ReplaceQuickly(filepath.Join(s.dir, copyName), all.Bytes()); err != nil {
 		_ = os.Remove(filepath.Join(s.dir, copyName))
 	}

@@ -37,7 +37,7 @@ type Sandbox struct {
 	looked        time.Time
 	deniedAtMount map[string]*coveredFile // denied files as they were when they were covered
 	fixed         map[string]*coveredFile // protected and masked files as they were when mounts were put on them
-	// writable directories: the sandbox holds the old one where a repository was cloned again
+	// mounted are the writable directories: the sandbox holds the old one where a repository was cloned again.
 	mounted coveredFiles
 	absent  []string               // protected paths that did not exist, so that no mount protects them
 	denied  deniedFiles            // files that rules deny

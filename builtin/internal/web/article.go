@@ -73,7 +73,7 @@ func (p *page) article(readable bool) *html.Node {
 	}
 	parser := readability.NewParser()
 	parser.KeepClasses = true
-	// links are absolute
+	// The parser makes links absolute by this address.
 	found, err := parser.ParseDocument(p.doc, &url.URL{Scheme: p.at.Scheme, Host: p.at.Host, Path: "/"})
 	if err != nil || found.Node == nil {
 		return p.doc

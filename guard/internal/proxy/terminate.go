@@ -430,7 +430,7 @@ func (s *session) rewrite(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme = "https"
 	}
 	r.Out.URL.User, r.Out.Host, r.Out.URL.RawQuery = nil, r.In.Host, r.In.URL.RawQuery
-	// the program's own
+	// These headers stay as the program sent them.
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if values, ok := r.In.Header[name]; ok {
 			r.Out.Header[name] = values

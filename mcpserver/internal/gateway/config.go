@@ -72,7 +72,7 @@ type Entry struct {
 // An OAuthEntry is the "oauth" of an entry.
 type OAuthEntry struct {
 	ClientID string `json:"clientId,omitempty"` // may be the address of a page about the client
-	// of a registered client; a variable, so that the file does not hold it
+	// ClientSecret is that of a registered client: a variable, so that the file does not hold it.
 	ClientSecret string   `json:"clientSecret,omitempty"`
 	CallbackPort int      `json:"callbackPort,omitempty"`
 	Scopes       []string `json:"scopes,omitempty"`

@@ -20,7 +20,7 @@ const (
 type facts struct {
 	Issuer string `json:"issuer"`
 	Named  bool   `json:"authorization_response_iss_parameter_supported"` // in its responses (RFC 9207)
-	// it reads the page that a client ID is the address of
+	// Pages says that the server reads the page that a client ID is the address of.
 	Pages  bool     `json:"client_id_metadata_document_supported"`
 	Proofs []string `json:"dpop_signing_alg_values_supported"` // algorithms, see proofs
 }

@@ -180,7 +180,7 @@ var (
 
 // The ways in which clients refer to environment variables. The first group is the name of the variable.
 var (
-	// ${env:X} of VS Code and others, {env:X} of opencode
+	// VS Code and others write ${env:X}, opencode {env:X}.
 	prefixed = regexp.MustCompile(`\$?\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 	bare     = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)                // $X of shells
 	portable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}`)    // ${X}, which hosts replace
