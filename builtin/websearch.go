@@ -57,7 +57,8 @@ var webSearchTool = declare(Tool[webSearchInput]{
 		in.Query = strings.Join(strings.Fields(in.Query), " ")
 		switch {
 		case len(env.Policy.Web().Search()) == 0:
-			return Plan{}, errors.New(`there is no provider for searches: a person sets web.search in the user settings, such as {"provider": "searxng", "url": "http://localhost:8888"}`)
+			return Plan{}, errors.New(`there is no provider for searches: a person sets web.search in the user settings, such ` +
+				`as {"provider": "searxng", "url": "http://localhost:8888"}`)
 		case in.Query == "":
 			return Plan{}, errors.New("query: expected words to search for, got none")
 		case len(in.Query) > maxSearchQuery:

@@ -257,7 +257,8 @@ func (c *hookedCall) decided(ctx context.Context, in guard.Intent, v guard.Verdi
 
 // voidReason says that the answer of a hook does not count.
 func voidReason(from string) string {
-	return fmt.Sprintf(` (The hook at %s allows it, which counts only of a hook with "contained": false in the user settings.)`, from)
+	return fmt.Sprintf(` (The hook at %s allows it, which counts only of a hook with "contained": false in the user `+
+		`settings.)`, from)
 }
 
 // allowedOtherwise returns the verdict on a call that a PermissionRequest hook allows only with another input. That

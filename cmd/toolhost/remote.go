@@ -97,14 +97,15 @@ A target is one of
   ` + strings.Join(remote.Targets(), "\n  ") + `
 
 toolhost starts a command there with your own ssh, docker, podman, kubectl, devcontainer or wsl.exe, and with your
-configuration of it. sandbox: is a workspace of your own in a warm pool of agent-sandbox on Kubernetes; it is claimed when
-there is none, and deleted when it was not used for 7 days. cmd: takes any command that starts its arguments there and
-passes their input and output. The program is brought there if it is missing; the target needs a POSIX sh and no Internet.
-The host there serves all clients with the same roots and settings, and ends when it has had no client and no background
-task for remote.linger.
+configuration of it. sandbox: is a workspace of your own in a warm pool of agent-sandbox on Kubernetes; it is claimed
+when there is none, and deleted when it was not used for 7 days. cmd: takes any command that starts its arguments
+there and passes their input and output. The program is brought there if it is missing; the target needs a POSIX sh
+and no Internet. The host there serves all clients with the same roots and settings, and ends when it has had no
+client and no background task for remote.linger.
 
-When the link breaks it is opened again, and calls go on: each runs once. While there is no link, a call waits for 20 seconds and is
-then refused with the reason. If the host there has ended, the calls that were with it are reported as unknown and not repeated.
+When the link breaks it is opened again, and calls go on: each runs once. While there is no link, a call waits for 20
+seconds and is then refused with the reason. If the host there has ended, the calls that were with it are reported as
+unknown and not repeated.
 
 The rules and settings are those of the user and the workspace there. --settings, --allow and --deny are sent along,
 and of your credentials those of --credential only.`,

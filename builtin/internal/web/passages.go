@@ -249,9 +249,11 @@ func rank(blocks []block, terms []string) []float64 {
 }
 
 // common are words that are too common in questions to be searched for.
-var common = strings.Fields(`a about all an and any are as at be by can could do does each every extract find for from get give how i if in information into
-	is it its list me my of on or out page please provide return say show summarize summary tell that the their them then there these this to use used using
-	was we what when where which who why will with would you your content document documentation explain describe details main`)
+var common = strings.Fields(`
+	a about all an and any are as at be by can could do does each every extract find for from get give how i if in
+	information into is it its list me my of on or out page please provide return say show summarize summary tell that
+	the their them then there these this to use used using was we what when where which who why will with would you your
+	content document documentation explain describe details main`)
 
 // termsOf returns the words of a question that count, each once.
 func termsOf(question string) []string {

@@ -45,15 +45,19 @@ func (o *OAuthEntry) check(trust Trust) error {
 	case o == nil || o.Grant == "" && o.PrivateKeyFile == "" && o.AssertionFile == "":
 		return nil
 	case o.Grant != grantClientCredentials && o.Grant != grantAssertion:
-		return fmt.Errorf(`its "oauth" has the "grant" %q: "client_credentials" or "jwt-bearer" is expected, for servers that no person logs in to`, o.Grant)
+		return fmt.Errorf(`its "oauth" has the "grant" %q: "client_credentials" or "jwt-bearer" is expected, for servers `+
+			`that no person logs in to`, o.Grant)
 	case o.Grant == grantAssertion && o.AssertionFile == "":
-		return errors.New(`its "oauth" has the "grant" "jwt-bearer": set "assertionFile" to the file in which the platform keeps the token`)
+		return errors.New(`its "oauth" has the "grant" "jwt-bearer": set "assertionFile" to the file in which the platform ` +
+			`keeps the token`)
 	case o.Grant == grantAssertion && trust == Project:
-		return errors.New(`its "oauth" has an "assertionFile", which is sent to the server's token endpoint: only entries of the user or the administrator may have one`)
+		return errors.New(`its "oauth" has an "assertionFile", which is sent to the server's token endpoint: only entries ` +
+			`of the user or the administrator may have one`)
 	case o.Grant == grantAssertion:
 		return nil
 	case o.ClientID == "" || o.ClientSecret == "" && o.PrivateKeyFile == "":
-		return errors.New(`its "oauth" has the "grant" "client_credentials": set "clientId", and "clientSecret" or "privateKeyFile"`)
+		return errors.New(`its "oauth" has the "grant" "client_credentials": set "clientId", and "clientSecret" or ` +
+			`"privateKeyFile"`)
 	}
 	return nil
 }

@@ -204,7 +204,8 @@ func (t *Table) errShared() error {
 			names = append(names, key.Name)
 		}
 	}
-	return fmt.Errorf(`this server takes only calls that name their conversation (--strict-scope): send "%s": "%s" in _meta, `+
+	return fmt.Errorf(`this server takes only calls that name their conversation (--strict-scope): send "%s": "%s" in `+
+		`_meta, `+
 		`and from then on the handle that the result carries there; or one of %s with an id of the conversation. `+
 		`Where the tool has an argument "%s", the handle can go there`, MetaHandle, NewHandle, strings.Join(names, ", "), Argument)
 }
