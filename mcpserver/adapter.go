@@ -317,12 +317,12 @@ func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolReque
 }
 
 // argumentsOf returns the arguments of a call of a tool, also if it is called through another one.
-func (c *message) argumentsOf(req mcp.CallToolRequest) json.RawMessage {
+func (m *message) argumentsOf(req mcp.CallToolRequest) json.RawMessage {
 	switch {
-	case c.tool.inside != nil:
-		return c.tool.inside.args
-	case c.arguments != nil:
-		return c.arguments
+	case m.tool.inside != nil:
+		return m.tool.inside.args
+	case m.arguments != nil:
+		return m.arguments
 	}
 	return req.Params.RawArguments
 }
