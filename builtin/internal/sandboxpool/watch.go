@@ -51,7 +51,7 @@ func (f follower) take(w *watched, e changes.Event, deep bool) {
 	path := filepath.Join(w.path, e.Entry)
 	switch e.Kind {
 	case changes.Self:
-		f.gone(path)
+		f.ended(w)
 	case changes.Name:
 		f.gone(path)
 		f.appeared(path, deep)
@@ -131,6 +131,16 @@ func (f follower) covers(path string) bool {
 	f.box.mu.Lock()
 	defer f.box.mu.Unlock()
 	return f.box.deniedAtMount[path] != nil
+}
+
+// ended ends a watch whose file or directory is gone, unless what has its path now is watched by a newer one.
+func (f follower) ended(w *watched) {
+	f.box.mu.Lock()
+	newer := f.box.watch.byPath[w.path] != w
+	f.box.mu.Unlock()
+	if !newer {
+		f.gone(w.path)
+	}
 }
 
 // gone ends the watch of a path: another file or directory may have replaced what was watched.
