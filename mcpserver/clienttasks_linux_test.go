@@ -36,6 +36,7 @@ func followedBash(id int, command, extra string) string {
 // A shownTask is what a client sees of a task.
 type shownTask struct {
 	ResultType, TaskID, Status string
+	LastUpdatedAt              time.Time
 	TTLMs, PollIntervalMs      *int
 	InputRequests              map[string]struct{ Method string }
 	Result                     *struct {
@@ -55,7 +56,8 @@ func taskIn(t *testing.T, raw json.RawMessage) (shown shownTask) {
 // A follower is a client over a pipe that listens to the task that it has started.
 type follower struct {
 	*pipeClient
-	id string
+	id   string
+	told bool // ask has passed over an event
 }
 
 // follow starts a command that becomes a task, and listens to it.
@@ -90,7 +92,11 @@ func (f *follower) line() string {
 // until reads events until the task has a state, which it may have already.
 func (f *follower) until(status string) shownTask {
 	f.t.Helper()
-	if now := f.get(); now.Status == status {
+	now := f.get()
+	for ; f.told && now.Status != status; now = f.get() { // the event may be of a later change
+		f.told = false
+	}
+	if now.Status == status {
 		return now
 	}
 	for {
@@ -101,6 +107,9 @@ func (f *follower) until(status string) shownTask {
 		}
 		if err := json.Unmarshal([]byte(line), &event); err != nil {
 			f.t.Fatalf("%v: %s", err, line)
+		}
+		if event.Params.LastUpdatedAt.Before(now.LastUpdatedAt) {
+			continue
 		}
 		if event.Method == methodTaskEvent && event.Params.TaskID == f.id && event.Params.Status == status {
 			return event.Params
@@ -116,7 +125,8 @@ func (f *follower) ask(method, more string) json.RawMessage {
 	f.t.Helper()
 	f.send(followed(3, method, fmt.Sprintf(`"taskId":%q%s`, f.id, more)))
 	for {
-		if a := f.receive(); string(a.ID) == "3" {
+		a := f.receive()
+		if f.told = f.told || a.Method == methodTaskEvent; string(a.ID) == "3" {
 			if a.Error != nil {
 				f.t.Fatalf("%s: %+v", method, a.Error)
 			}
