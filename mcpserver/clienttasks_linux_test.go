@@ -477,6 +477,7 @@ func TestClientTaskOfServer(t *testing.T) {
 		t.Fatalf("the call is no task: %s %+v", a.Result, a.Error)
 	}
 	c.send(followed(2, "subscriptions/listen", fmt.Sprintf(`"notifications":{"taskIds":[%q],"toolsListChanged":true}`, f.id)))
+	f.line() // acknowledged: later changes are told
 	writeFile(t, flag, "")
 	for key := range f.until(taskAsks).InputRequests {
 		f.ask(methodTaskUpdate, fmt.Sprintf(`,"inputResponses":{%q:{"action":"accept","content":{"field01":"Ann"}}}`, key))
