@@ -222,8 +222,8 @@ func TestClientTaskNotFollowed(t *testing.T) {
 
 // TestClientTaskCancel: a task that its client cancels ends with everything that it started.
 func TestClientTaskCancel(t *testing.T) {
-	f := follow(t, startPipe(t, nil, withWindow(t)), "touch started; until [ -e go ]; do sleep 0.01; done; touch late",
-		`,"run_in_background":true`)
+	f := follow(t, startPipe(t, nil, func(c *Config) { c.Allow = []string{"Bash"} }),
+		"touch started; until [ -e go ]; do sleep 0.01; done; touch late", `,"run_in_background":true`)
 	if ack := f.ask(methodTaskCancel, ""); string(ack) != `{"resultType":"complete"}` {
 		t.Errorf("acknowledged: %s", ack)
 	}
