@@ -353,8 +353,8 @@ func TestAwayFails(t *testing.T) {
 	go func() {
 		answered <- c.Ask(t.Context(), mcpserver.OperatorQuestion{Tool: "Bash", Question: &mcpserver.Question{}})
 	}()
-	for c.next().waiting == 0 {
-		<-c.next().changed
+	for now := c.next(); now.waiting == 0; now = c.next() {
+		<-now.changed
 	}
 	if _, err := c.answer(1, mcpserver.AllowOnce, ""); err != nil {
 		t.Fatal(err)

@@ -30,8 +30,8 @@ func TestCallPage(t *testing.T) {
 		asked <- s.console.Ask(context.Background(),
 			mcpserver.OperatorQuestion{Principal: "local", Tool: "Bash", Question: reply.Question})
 	}()
-	for s.console.next().waiting == 0 {
-		<-s.console.next().changed
+	for now := s.console.next(); now.waiting == 0; now = s.console.next() {
+		<-now.changed
 	}
 	old := s.console.recent(query{}, 1)[0].ID
 	path := fmt.Sprintf("/calls/%d", old)
