@@ -50,7 +50,7 @@ func serveAway(t *testing.T, ntfy bool) *announced {
 	if ntfy {
 		to = ntfyScheme + to
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", AnyLoopback()) // where no connection of another test takes the port meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}
