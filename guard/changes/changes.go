@@ -283,9 +283,12 @@ func (f *Feed) Read(yield func(owner any, e Event)) (lost bool) {
 	lost, f.lost = f.lost, false
 	f.hub.mu.Unlock()
 	for d, names := range changed {
+		f.hub.mu.Lock() // it may be watched anew meanwhile
+		owner := d.owner
+		f.hub.mu.Unlock()
 		for name, e := range names {
 			e.Entry = name
-			yield(d.owner, e)
+			yield(owner, e)
 		}
 	}
 	return lost
