@@ -51,7 +51,7 @@ func (f follower) take(w *watched, e changes.Event, deep bool) {
 	path := filepath.Join(w.path, e.Entry)
 	switch e.Kind {
 	case changes.Self:
-		f.ended(w)
+		f.ended(w, deep)
 	case changes.Name:
 		f.gone(path)
 		f.appeared(path, deep)
@@ -133,13 +133,15 @@ func (f follower) covers(path string) bool {
 	return f.box.deniedAtMount[path] != nil
 }
 
-// ended ends a watch whose file or directory is gone, unless what has its path now is watched by a newer one.
-func (f follower) ended(w *watched) {
+// ended ends a watch whose file or directory is gone, and examines what has its path now, unless a newer watch does.
+// The same watch may be one of the new file or directory already.
+func (f follower) ended(w *watched, deep bool) {
 	f.box.mu.Lock()
 	newer := f.box.watch.byPath[w.path] != w
 	f.box.mu.Unlock()
 	if !newer {
 		f.gone(w.path)
+		f.appeared(w.path, deep)
 	}
 }
 
@@ -236,11 +238,9 @@ func (w *watches) addPath(path string, file bool) bool {
 		at = &watched{path: path, file: file}
 		w.byPath[path] = at
 	}
-	switch {
-	case at.watch.Watch() != 0:
-	case file:
+	if file { // its watch may be that of what had the path, or a directory above it, before
 		w.feed.WatchFile(&at.watch, at, path)
-	default:
+	} else {
 		w.feed.WatchPath(&at.watch, at, path)
 	}
 	return true

@@ -111,37 +111,49 @@ func await(tb testing.TB, what string, ok func() bool) {
 	}
 }
 
+// awaitCover waits until the file at a path is covered.
+func awaitCover(t *testing.T, c *Sandbox, path string) {
+	t.Helper()
+	await(t, "the cover of "+path, func() bool {
+		file, err := lookAt(path)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		known := c.deniedAtMount[path]
+		return err == nil && known != nil && known.same(file)
+	})
+}
+
 // TestAppears: a denied file that somebody makes while a command runs is out of that command's reach, wherever it
 // appears and however.
 func TestAppears(t *testing.T) {
 	testenv.NeedsNotifications(t)
-	for name, appear := range map[string]func(t *testing.T, ws string) (path string){
-		"in the root": func(t *testing.T, ws string) string {
+	for name, appear := range map[string]func(t *testing.T, c *Sandbox, ws string) (path string){
+		"in the root": func(t *testing.T, _ *Sandbox, ws string) string {
 			put(t, filepath.Join(ws, "a.key"), kept)
 			return "a.key"
 		},
-		"by a rename": func(t *testing.T, ws string) string {
+		"by a rename": func(t *testing.T, _ *Sandbox, ws string) string {
 			put(t, filepath.Join(ws, "x"), kept)
 			if err := os.Rename(filepath.Join(ws, "x"), filepath.Join(ws, "sub", "b.key")); err != nil {
 				t.Fatal(err)
 			}
 			return "sub/b.key"
 		},
-		"in place of another": func(t *testing.T, ws string) string {
+		"in place of another": func(t *testing.T, _ *Sandbox, ws string) string {
 			put(t, filepath.Join(ws, "x"), kept)
 			if err := os.Rename(filepath.Join(ws, "x"), filepath.Join(ws, "sub", "old.key")); err != nil {
 				t.Fatal(err)
 			}
 			return "sub/old.key"
 		},
-		"in a new directory": func(t *testing.T, ws string) string {
+		"in a new directory": func(t *testing.T, _ *Sandbox, ws string) string {
 			if err := os.MkdirAll(filepath.Join(ws, "n", "e", "w"), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			put(t, filepath.Join(ws, "n", "e", "w", "c.key"), kept)
 			return "n/e/w/c.key"
 		},
-		"in a directory made anew": func(t *testing.T, ws string) string {
+		"in a directory made anew": func(t *testing.T, _ *Sandbox, ws string) string {
 			if err := os.RemoveAll(filepath.Join(ws, "sub")); err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +163,24 @@ func TestAppears(t *testing.T) {
 			put(t, filepath.Join(ws, "sub", "d.key"), kept)
 			return "sub/d.key"
 		},
-		"as another name": func(t *testing.T, ws string) string {
+		"below a directory in place of another": func(t *testing.T, c *Sandbox, ws string) string {
+			dir := filepath.Join(ws, "n", "e")
+			fill := func() {
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				put(t, filepath.Join(dir, "c.key"), kept)
+				awaitCover(t, c, filepath.Join(dir, "c.key"))
+			}
+			fill()
+			if err := os.Rename(filepath.Join(ws, "n"), filepath.Join(ws, "old")); err != nil {
+				t.Fatal(err)
+			}
+			fill()
+			put(t, filepath.Join(dir, "d.key"), kept)
+			return "n/e/d.key"
+		},
+		"as another name": func(t *testing.T, _ *Sandbox, ws string) string {
 			if err := os.Link(filepath.Join(ws, "sub", "old.key"), filepath.Join(ws, "name")); err != nil {
 				t.Fatal(err)
 			}
@@ -178,14 +207,8 @@ func TestAppears(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := appear(t, ws)
-			await(t, "the cover", func() bool {
-				file, err := lookAt(filepath.Join(ws, path))
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				known := c.deniedAtMount[filepath.Join(ws, path)]
-				return err == nil && known != nil && known.same(file)
-			})
+			path := appear(t, c, ws)
+			awaitCover(t, c, filepath.Join(ws, path))
 			put(t, filepath.Join(ws, "going"), path)
 			if err := os.Rename(filepath.Join(ws, "going"), filepath.Join(ws, "go")); err != nil {
 				t.Fatal(err)
