@@ -91,6 +91,7 @@ func (f follower) replaced(path string) {
 		if !f.box.repin(fixed) {
 			f.box.failed = true
 		}
+		f.box.watch.addAbove(fixed, f.box.paths.Writable) // also if the same one was moved away and back
 	}
 }
 

@@ -2,6 +2,7 @@ package sandboxpool
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -88,4 +89,31 @@ func TestReplacedStaysHeld(t *testing.T) {
 	if _, err := p.Kill(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestMovedBack: what leads to a protected file is watched on after it was moved away and back, without denied files too.
+func TestMovedBack(t *testing.T) {
+	testenv.NeedsNotifications(t)
+	base := baseDir(t)
+	git := filepath.Join(base, "ws", ".git")
+	for _, dir := range []string{"hooks", "objects", "refs"} {
+		if err := os.MkdirAll(filepath.Join(git, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, filepath.Join(git, "HEAD"), "ref: refs/heads/main\n")
+	_, c := sandboxOf(t, base, "", "Bash(no-such-program)")
+	watch := func() *watched {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.watch.byPath[git]
+	}
+	before := watch()
+	if err := errors.Join(os.Rename(git, git+"2"), os.Rename(git+"2", git)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the watch", func() bool {
+		now := watch()
+		return now != nil && now != before && now.watch.Watch() != 0
+	})
 }
