@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bufio"
+	"crypto/rand"
 	"fmt"
 	"os/exec"
 	"syscall"
@@ -30,7 +31,8 @@ func TestHuntFindsTheLeaderless(t *testing.T) {
 		t.Skip("no python3 here")
 	}
 	cmd := exec.Command(python, "-c", fmt.Sprintf(leaderless, unix.SYS_EXIT))
-	cmd.Env = []string{CallVariable + "=leaderless"}
+	call := rand.Text() // another run of this test on the machine has another one
+	cmd.Env = []string{CallVariable + "=" + call}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -44,7 +46,7 @@ func TestHuntFindsTheLeaderless(t *testing.T) {
 		cmd.Wait()
 		t.Skipf("python3 cannot end its main thread here: %q, %v", line, err)
 	}
-	if n, err := killDescendants(-1, "leaderless"); n != 1 || err != nil {
+	if n, err := killDescendants(-1, call); n != 1 || err != nil {
 		t.Errorf("hunt = %d, %v", n, err)
 		cmd.Process.Kill()
 	}
