@@ -59,7 +59,11 @@ func TestWithinTheWindow(t *testing.T) {
 	r := newRunner(t, Config{InheritPath: true, Grace: 100 * time.Millisecond})
 	for text, want := range map[string]bool{"echo hi; exit 2": false, "echo hi; sleep 1000": true} {
 		ctx, cancel := context.WithCancel(t.Context())
-		run := start(t, r, Command{Text: text, Output: func(string) { cancel() }})
+		run := start(t, r, Command{Text: text, Output: func(string) {
+			if want { // the other one may be about to end when it is reported
+				cancel()
+			}
+		}})
 		over := run.Wait(ctx, time.Minute)
 		res, err := run.Finish()
 		run.Leave()
