@@ -179,7 +179,10 @@ func TestFollow(t *testing.T) {
 	changes := make(chan *Settings, 1)
 	w.Follow(func(s *Settings) { changes <- s })
 	w.Follow(func(*Settings) { t.Error("followed twice") })
-	p.write(userFile, rules("", "x"))
+	p.write(userFile+".tmp", rules("", "x"))
+	if err := os.Rename(p.path(userFile+".tmp"), p.path(userFile)); err != nil { // it is never seen empty
+		t.Fatal(err)
+	}
 	if s := <-changes; texts(s.Deny) != "x" {
 		t.Errorf("told of %q", texts(s.Deny))
 	}
