@@ -55,18 +55,16 @@ func TestMain(m *testing.M) {
 
 // agentAt starts an agent, and returns a function that has it wake, change a protected file and sleep.
 func agentAt(k *Keeper, dir string) func(i int) {
-	s, err := k.Session([]string{dir}, Program{IsAgent: true, Quiet: func() bool { return true }, Log: func([]string) {}})
+	var agent program
+	s, err := k.Session([]string{dir}, Program{IsAgent: true, Quiet: agent.quiet, Log: func([]string) {}})
 	if err != nil {
 		panic(err)
 	}
 	return func(i int) {
-		if err := s.Wrote(); err != nil {
-			panic(err)
-		}
-		os.WriteFile(filepath.Join(dir, ".exrc"), []byte(fmt.Sprint("agent ", i)), 0o644)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.settle()
+		agent.writes(s, func() {
+			os.WriteFile(filepath.Join(dir, ".exrc"), []byte(fmt.Sprint("agent ", i)), 0o644)
+		})
+		agent.sleeps(s)
 	}
 }
 

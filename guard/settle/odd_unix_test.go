@@ -117,19 +117,14 @@ func TestReplacedMeanwhile(t *testing.T) {
 	})
 	t.Run("an agent", func(t *testing.T) {
 		testReplacedMeanwhile(t, func(g *ground, write func()) {
-			s, err := g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: func() bool { return true },
-				Log: func([]string) {}})
+			var agent program
+			s, err := g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: agent.quiet, Log: func([]string) {}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range 50 {
-				if err := s.Wrote(); err != nil {
-					t.Fatal(err)
-				}
-				write()
-				s.mu.Lock()
-				s.settle()
-				s.mu.Unlock()
+				agent.writes(s, write)
+				agent.sleeps(s)
 			}
 			s.End()
 		})

@@ -5,9 +5,34 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
+
+// A program says while it changes files that it is not quiet: a timer settles what a quiet one has changed.
+type program struct{ busy atomic.Bool }
+
+func (p *program) quiet() bool { return !p.busy.Load() }
+
+// writes has a session change files as its program.
+func (p *program) writes(s *Session, do func()) {
+	p.busy.Store(true)
+	defer p.busy.Store(false)
+	if err := s.Wrote(); err != nil {
+		panic(err)
+	}
+	do()
+}
+
+// sleeps has the program of a session fall asleep, unless the timer was first.
+func (p *program) sleeps(s *Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active && !s.settle() {
+		panic("it does not sleep")
+	}
+}
 
 // TestSession has a server and a person change files in turn: what changes while the server is a command is held,
 // and what changes between is known.
@@ -15,9 +40,9 @@ func TestSession(t *testing.T) {
 	g := newGround(t)
 	g.write(".mcp.json", "old")
 	var notes []string
-	quiet := true
+	var server program
 	log := func(more []string) { notes = append(notes, more...) }
-	s, err := g.k.Session([]string{g.dir}, Program{Quiet: func() bool { return quiet }, Log: log})
+	s, err := g.k.Session([]string{g.dir}, Program{Quiet: server.quiet, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,13 +54,6 @@ func TestSession(t *testing.T) {
 		}
 		f()
 		leave()
-	}
-	alone := func(f func()) {
-		t.Helper()
-		if err := s.Wrote(); err != nil {
-			t.Fatal(err)
-		}
-		f()
 	}
 	settled := func() {
 		t.Helper()
@@ -56,18 +74,18 @@ func TestSession(t *testing.T) {
 		g.want("in a call", ".idea/ .idea/x=by a call .mcp.json=by a call .vscode/ .vscode/settings.json=by a person")
 	})
 	g.want("after another call", ".mcp.json=old .vscode/ .vscode/settings.json=by a person")
-	alone(func() { g.write(".vscode/settings.json", "by the server"); g.write(".envrc", "by the server") })
+	server.writes(s, func() { g.write(".vscode/settings.json", "by the server"); g.write(".envrc", "by the server") })
 	settled()
 	g.want("between calls", ".mcp.json=old .vscode/ .vscode/settings.json=by a person")
 	g.write(".vscode/settings.json", "by a person again")
-	alone(func() {
+	server.writes(s, func() {
 		g.want("the person's wins", ".envrc=by the server .idea/ .idea/x=by a call .mcp.json=by a call .vscode/ .vscode/settings.json=by a person again")
 	})
 	settled()
-	quiet = false
+	server.busy.Store(true)
 	call(func() {})
 	g.write(".exrc", "by what is under way")
-	quiet = true
+	server.busy.Store(false)
 	settled()
 	g.want("after what was under way", ".mcp.json=old .vscode/ .vscode/settings.json=by a person again")
 	leave, _ := s.Enter()
@@ -162,27 +180,12 @@ func TestSessionOfAgent(t *testing.T) {
 	}
 	var notes []string
 	var s *Session
-	quiet := true
-	agent := func(do func()) {
-		t.Helper()
-		if err := s.Wrote(); err != nil {
-			t.Fatal(err)
-		}
-		do()
-	}
-	sleeps := func() {
-		t.Helper()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.active && !s.settle() {
-			t.Fatal("it does not sleep")
-		}
-	}
+	var agent program
 	begin := func() {
 		t.Helper()
 		notes = nil
 		var err error
-		s, err = g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: func() bool { return quiet },
+		s, err = g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: agent.quiet,
 			Log: func(more []string) { notes = append(notes, more...) }})
 		if err != nil {
 			t.Fatal(err)
@@ -190,12 +193,12 @@ func TestSessionOfAgent(t *testing.T) {
 	}
 	begin()
 	g.write(".vscode/settings.json", "by a person")
-	agent(func() {
+	agent.writes(s, func() {
 		g.write(".mcp.json", "by the agent")
 		g.write(".idea/x", "by the agent")
 		g.write(".exrc", "by the agent")
 	})
-	sleeps()
+	agent.sleeps(s)
 	g.write(".vscode/tasks.json", "by a person")
 	g.write(".exrc", "by a person, after the agent")
 	g.write(".vimrc", "by a person")
@@ -208,8 +211,8 @@ func TestSessionOfAgent(t *testing.T) {
 	}
 	g.want("after a call", both)
 	g.write(".vscode/settings.json", "by a person again")
-	agent(func() { g.write(".vscode/tasks.json", "by the agent, after a person") })
-	sleeps()
+	agent.writes(s, func() { g.write(".vscode/tasks.json", "by the agent, after a person") })
+	agent.sleeps(s)
 	g.write(".vimrc", "by a person at the end")
 	told := strings.Join(s.End(), "\n")
 	const after = ".envrc=old .mcp.json=old .vimrc=by a person at the end .vscode/ " +
@@ -227,12 +230,12 @@ func TestSessionOfAgent(t *testing.T) {
 	begin()
 	g.want("in the next run", ".envrc=by a call .exrc=by a person, after the agent .idea/ .idea/x=by the agent .mcp.json=by the agent "+
 		".vimrc=by a person at the end .vscode/ .vscode/settings.json=by a person again .vscode/tasks.json=by the agent, after a person")
-	agent(func() { g.write(".vimrc", "by the agent") })
-	quiet = false
-	s.rest()
-	g.write(".envrc", "by what is under way")
-	quiet = true
-	sleeps()
+	agent.writes(s, func() {
+		g.write(".vimrc", "by the agent")
+		s.rest()
+		g.write(".envrc", "by what is under way")
+	})
+	agent.sleeps(s)
 	g.write(".vscode/launch.json", "by a person")
 	g.kill()
 	g.k.Recover([]string{g.dir})
@@ -247,20 +250,18 @@ func TestSessionOfAgentOpen(t *testing.T) {
 	if err := leases(g.dir); err != nil {
 		t.Skip(err)
 	}
-	s, err := g.k.Session([]string{g.dir},
-		Program{IsAgent: true, Quiet: func() bool { return true }, Log: func([]string) {}})
+	var agent program
+	s, err := g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: agent.quiet, Log: func([]string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Wrote()
-	f, err := os.OpenFile(filepath.Join(g.dir, ".mcp.json"), os.O_RDWR, 0)
+	var f *os.File
+	agent.writes(s, func() { f, err = os.OpenFile(filepath.Join(g.dir, ".mcp.json"), os.O_RDWR, 0) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	s.mu.Lock()
-	s.settle()
-	s.mu.Unlock()
+	agent.sleeps(s)
 	f.WriteString("pwned")
 	s.Wrote()
 	s.End()
@@ -277,8 +278,8 @@ func TestSessionOfAgentAmongHosts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g := newGround(t)
 			g.write(".mcp.json", "old")
-			s, err := g.k.Session([]string{g.dir},
-				Program{IsAgent: true, Quiet: func() bool { return true }, Log: func([]string) {}})
+			var agent program
+			s, err := g.k.Session([]string{g.dir}, Program{IsAgent: true, Quiet: agent.quiet, Log: func([]string) {}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -300,12 +301,8 @@ func TestSessionOfAgentAmongHosts(t *testing.T) {
 				other.Close()
 			}
 			for range 2 {
-				if err := s.Wrote(); err != nil {
-					t.Fatal(err)
-				}
-				s.mu.Lock()
-				s.settle()
-				s.mu.Unlock()
+				agent.writes(s, func() {})
+				agent.sleeps(s)
 			}
 			s.End()
 			g.want("in the end", ".mcp.json=old")
