@@ -237,8 +237,11 @@ func (s *Session) wake() (notes []string, err error) {
 	return notes, err
 }
 
-// openWait is how long a program of a person may have a file open for writing.
-const openWait = 100 * time.Millisecond
+// openWait is how long a program of a person may have a file open for writing. Tests change it.
+var openWait = 100 * time.Millisecond
+
+// openPause is the time between two looks whether a file is still open.
+const openPause = 5 * time.Millisecond
 
 // cutOff replaces files by copies if the program of a session has them open for writing: through the open file it
 // could change them between its calls, and after a person was asked about them.
@@ -266,7 +269,7 @@ func StaysOpen(dir *os.Root, name string, until time.Time) bool {
 		if !time.Now().Before(until) {
 			return true
 		}
-		time.Sleep(openWait / 20)
+		time.Sleep(openPause)
 	}
 	return false
 }
