@@ -385,13 +385,14 @@ func TestConnect(t *testing.T) {
 
 // A connection waits for its judgement, and others go on meanwhile. When the program has given up, the answer changes nothing.
 func TestConnectWaits(t *testing.T) {
-	answer, judged := make(chan error), make(chan struct{}, 2)
+	waits, answer, judged := make(chan struct{}, 2), make(chan error), make(chan struct{}, 2)
 	o := newOutside(t)
 	o.refuse = func(ctx context.Context, host string) error {
 		if host != "192.0.2.9" {
 			return nil
 		}
 		defer func() { judged <- struct{}{} }()
+		waits <- struct{}{}
 		select {
 		case err := <-answer:
 			return err
@@ -409,6 +410,7 @@ func TestConnectWaits(t *testing.T) {
 		conn, err := p.dial(t.Context(), "192.0.2.9:80")
 		held <- result{conn, err}
 	}()
+	<-waits
 	other, err := p.dial(t.Context(), "192.0.2.1:80")
 	if err != nil {
 		t.Fatal(err)
@@ -431,15 +433,7 @@ func TestConnectWaits(t *testing.T) {
 		_, err := p.dial(ctx, "192.0.2.9:80")
 		held <- result{nil, err}
 	}()
-	for {
-		o.mu.Lock()
-		n := len(o.asked)
-		o.mu.Unlock()
-		if n == 3 {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	<-waits
 	cancel()
 	if r := <-held; r.err == nil {
 		t.Fatal("given up, and connected")
