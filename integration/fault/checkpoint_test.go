@@ -30,6 +30,7 @@ func TestFaultCheckpointKilled(t *testing.T) {
 		before, known := g.fresh(), g.last()
 		s, in := g.injected()
 		s.covered()
+		sandbox := host.Descendants(t, s.Cmd.Process.Pid)
 		in.arm(station, false, append([]uintptr{unix.SYS_UNLINKAT, unix.SYS_SYMLINKAT}, changing...), func() syscall.Errno {
 			_ = s.Cmd.Process.Kill()
 			return 0
@@ -38,6 +39,7 @@ func TestFaultCheckpointKilled(t *testing.T) {
 		acked := err == nil && !r.IsError
 		hit := in.disarm() > 0
 		_ = s.Close()
+		gone(t, sandbox) // until then the command may go on
 		now := g.stands()
 		if acked || cmp.Diff(before, now) != "" {
 			host.Eventually(t, func() string { // its owner may be taken for alive for a moment; see tidy

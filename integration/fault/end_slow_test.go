@@ -72,14 +72,7 @@ func endWithTree(t *testing.T, s *session, g *ground, end func(*session)) {
 		_ = s.Close() // reaps it
 	}
 	host.Survivors(t, tag)
-	host.Eventually(t, func() string { // warm shells and the sandbox as well
-		for _, pid := range below {
-			if parent, state := host.ParentOf(pid); parent != 0 && state != 'Z' {
-				return fmt.Sprintf("process %d, which the host had started, still runs", pid)
-			}
-		}
-		return ""
-	})
+	gone(t, below) // warm shells and the sandbox as well
 	all := time.Since(start)
 	t.Logf("the host ended after %v, the last process after %v", took.Round(time.Millisecond),
 		all.Round(time.Millisecond))

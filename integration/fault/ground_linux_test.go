@@ -61,6 +61,19 @@ func (s *session) covered() {
 	}
 }
 
+// gone waits until none of the processes runs that a host had started. They end after it.
+func gone(t *testing.T, started []int) {
+	t.Helper()
+	host.Eventually(t, func() string {
+		for _, pid := range started {
+			if parent, state := host.ParentOf(pid); parent != 0 && state != 'Z' {
+				return fmt.Sprintf("process %d, which the host had started, still runs", pid)
+			}
+		}
+		return ""
+	})
+}
+
 // rewind rewinds to before a call, and compares. See tidy for why it may take more than one try.
 func (g *ground) rewind(id string, want map[string]string) {
 	g.T.Helper()

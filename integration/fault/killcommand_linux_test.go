@@ -25,12 +25,14 @@ func TestFaultCommandKilled(t *testing.T) {
 		before, known := g.fresh(), g.last()
 		s := g.start(host.StdioModern)
 		s.covered()
+		sandbox := host.Descendants(t, s.Cmd.Process.Pid)
 		_, err := s.Start(s.Ctx, "Bash", host.Args{"command": busy, "run_in_background": round%3 == 2}.String(),
 			host.Conversation("c"))
 		host.Must(t, err)
 		<-time.After(time.Duration(rand.IntN(400)) * time.Millisecond)
 		host.Must(t, s.Cmd.Process.Kill())
 		_ = s.Close()
+		gone(t, sandbox) // until then the command may go on
 		now := g.stands()
 		if cmp.Diff(before, now) != "" {
 			host.Eventually(t, func() string {
