@@ -288,29 +288,6 @@ func TestAgentAttacks(t *testing.T) {
 	}
 }
 
-// TestAgentsApart has an agent leave files where its program has its configuration and sessions: it finds them when it is continued,
-// and no other agent does.
-func TestAgentsApart(t *testing.T) {
-	t.Parallel()
-	h := newAgentHost(t, map[string]any{"config": []string{"~/.fake"}}, "")
-	host.Must(t, os.MkdirAll(filepath.Join(h.Home, ".fake"), 0o700))
-	host.Must(t, os.WriteFile(filepath.Join(h.Home, ".fake/settings"), []byte("the user's\n"), 0o600))
-	look := shellStep("cat ~/.fake/settings ~/.fake/planted")
-	text, out, failed := h.agent(nil, look, shellStep("echo hook > ~/.fake/planted; echo hook > ~/.fake/settings"))
-	if failed || !strings.Contains(text, "the user's") {
-		t.Fatalf("it says %s", text)
-	}
-	if text, _, _ := h.agent(nil, look); strings.Contains(text, "hook") || !strings.Contains(text, "the user's") {
-		t.Errorf("another agent finds %s", text)
-	}
-	if text, _, _ := h.agent(map[string]any{"resume": out["agent_id"]}, look); !strings.Contains(text, "hook") {
-		t.Errorf("continued it finds %s", text)
-	}
-	if got, _ := os.ReadFile(filepath.Join(h.Home, ".fake/settings")); string(got) != "the user's\n" {
-		t.Errorf("the user's file holds %q", got)
-	}
-}
-
 // TestAgentOff looks at a host without a runner, and at one whose workspace names a runner.
 func TestAgentOff(t *testing.T) {
 	t.Parallel()
@@ -368,29 +345,6 @@ func (h agentHost) commit() {
 		if out, ok := h.Run(h.t, nil, "git", args...); !ok {
 			h.t.Fatal(out)
 		}
-	}
-}
-
-// TestAgentWorktreeDirty has an agent begin with changes that are not committed, without the files that rules deny.
-func TestAgentWorktreeDirty(t *testing.T) {
-	t.Parallel()
-	h := newAgentHost(t, nil, `, "worktree": {"dirty": true}`, "--deny", "Read(secret.txt)")
-	h.commit()
-	for name, text := range map[string]string{"kept.txt": "changed", "new.txt": "untracked", "secret.txt": "SECRET"} {
-		host.Must(t, os.WriteFile(filepath.Join(h.Project, name), []byte(text+"\n"), 0o600))
-	}
-	text, out, failed := h.agent(map[string]any{"isolation": "worktree"},
-		shellStep("cat kept.txt new.txt; cat secret.txt; echo more > new.txt"))
-	if failed || !strings.Contains(text, "> changed\n> untracked") || strings.Contains(text, "SECRET") {
-		t.Errorf("it says\n%s", text)
-	}
-	if got, _ := os.ReadFile(filepath.Join(h.Project, "new.txt")); string(got) != "untracked\n" {
-		t.Errorf("the primary checkout holds %q", got)
-	}
-	if branch, ok := h.Run(t, nil, "git", "ls-tree", "--name-only",
-		fmt.Sprint("toolhost/agent-", out["agent_id"])); !ok || !strings.Contains(branch, "new.txt") ||
-		strings.Contains(branch, "secret") {
-		t.Errorf("the branch has %s", branch)
 	}
 }
 

@@ -1,10 +1,8 @@
 package agents
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -26,23 +24,6 @@ func tryHome(t *testing.T) (home, work string) {
 }
 
 const tryLook = "cat a b u; git status --porcelain; git branch --format='%(refname:short)'"
-
-// TestTryIgnoredAndDenied: a file that git ignores and a rule denies, the usual .env, is not copied and hinders nothing.
-func TestTryIgnoredAndDenied(t *testing.T) {
-	t.Parallel()
-	home, work := tryHome(t)
-	host.WriteIn(t, home, "work/.gitignore", ".env\nkeys/\n")
-	host.WriteIn(t, home, "work/.env", "secret\n")
-	host.WriteIn(t, home, "work/keys/k", "secret\n")
-	host.WriteIn(t, home, "work/tracked.pem", "secret\n")
-	host.WriteIn(t, home, "work/.claude/settings.json",
-		`{"permissions":{"deny":["Read(.env)","Read(keys/**)","Read(*.pem)"]}}`)
-	host.Shell(t, home, work, "git add . && git commit -qm 2; echo more >> tracked.pem")
-	out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c", "! cat .env keys/k && echo two >> b")
-	if got := host.Shell(t, home, work, "cat b .env"); code != 0 || got != "two\ntwo\nsecret" {
-		t.Errorf("exit code %d, %q\n%s", code, got, out)
-	}
-}
 
 func TestTry(t *testing.T) {
 	t.Parallel()
@@ -76,27 +57,6 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestTryKept: without a terminal the diff is printed, and the changes are on a branch.
-func TestTryKept(t *testing.T) {
-	t.Parallel()
-	home, work := tryHome(t)
-	before := host.Shell(t, home, work, "cat a b u; git status --porcelain")
-	out, code := host.RunCommand(t, home, "try", "--", "sh", "-c",
-		"echo x >> b; git commit -qam mine; echo y > new; rm u; exit 7")
-	branch := regexp.MustCompile(`toolhost/try-[0-9a-f]{8}`).FindString(out)
-	if code != 7 || branch == "" || !strings.Contains(out, "\n+x\n") || !strings.Contains(out, "\n+y\n") ||
-		strings.Contains(out, "+mine") {
-		t.Fatalf("exit code %d\n%s", code, out)
-	}
-	if after := host.Shell(t, home, work, "cat a b u; git status --porcelain"); after != before {
-		t.Errorf("the work tree was\n%s\nand is\n%s", before, after)
-	}
-	if got := host.Shell(t, home, work, "git show "+branch+":new; git log --format=%s "+
-		branch); got != "y\ntoolhost: unfinished\nmine\nfirst" {
-		t.Error(got)
-	}
-}
-
 // TestTryApplied: what was applied is taken back by undo, with the modes of emptied directories and hard links.
 func TestTryApplied(t *testing.T) {
 	t.Parallel()
@@ -121,58 +81,6 @@ func TestTryApplied(t *testing.T) {
 	}
 	if after := host.Shell(t, home, work, look); after != before {
 		t.Errorf("the work tree was\n%s\nand is\n%s", before, after)
-	}
-}
-
-// TestTryNoGit: where git is not installed the files are copied too, also those of a repository, and the changes can be taken back.
-func TestTryNoGit(t *testing.T) {
-	t.Parallel()
-	home, work := tryHome(t)
-	before := host.Shell(t, home, work, tryLook)
-	bin := t.TempDir()
-	for _, name := range []string{"sh", "rm", "cat"} {
-		path, err := exec.LookPath(name)
-		host.Must(t, err)
-		host.Must(t, os.Symlink(path, filepath.Join(bin, name)))
-	}
-	run := func(args ...string) string {
-		t.Helper()
-		cmd := exec.Command(host.Binary, args...)
-		cmd.Dir, cmd.Env = work, append(host.CleanEnv(home), "PATH="+bin)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Errorf("%v: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	if out := run("try", "--apply", "--", "sh", "-c", "echo x >> a; rm b; echo n > n"); !strings.Contains(out, "+x\n") {
-		t.Errorf("the changes are not shown:\n%s", out)
-	}
-	if got := host.Shell(t, home, work, "cat a n; ls"); got != "one\nmine\nx\nn\na\nn\nu" {
-		t.Error(got)
-	}
-	run("undo", "--yes")
-	if after := host.Shell(t, home, work, tryLook); after != before {
-		t.Errorf("the work tree was\n%s\nand is\n%s", before, after)
-	}
-}
-
-// TestTryCheckout: what rules deny in the user's work tree is denied there too, and the rest works.
-func TestTryCheckout(t *testing.T) {
-	t.Parallel()
-	home, work := tryHome(t)
-	host.WriteIn(t, home, "config/toolhost/toolhost.json",
-		`{"permissions":{"deny":["Read(.env)","Read(keys/)"]},"sandbox":{"filesystem":{"denyRead":["`+work+`/data"]}}}`)
-	host.WriteIn(t, home, "work/.claude/settings.json", `{"permissions":{"deny":["Read(/secret)"]}}`)
-	for _, name := range []string{".env", "sub/.env", "keys/k", "secret", "data", "sub/[odd] (one)/.env"} {
-		host.WriteIn(t, home, "work/"+name, "told")
-	}
-	script := "for f in .env sub/.env keys/k secret data 'sub/[odd] (one)/.env'; do ! cat \"" + work +
-		"/$f\" || exit 9; done; ! grep -r told " + work + " . || exit 8; " +
-		"cat " + work + "/u && git log --oneline && git diff --stat && git status --short && git commit -qam x"
-	if out, code := host.RunCommand(t, home, "try", "--discard", "--", "sh", "-c", script); code != 0 ||
-		strings.Contains(out, "told") || !strings.Contains(out, "first") {
-		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
 

@@ -184,3 +184,56 @@ func TestAttackCredentialsEverywhere(t *testing.T) {
 		t.Errorf("the audit log has %d lines", strings.Count(audit, "\n"))
 	}
 }
+
+// TestAttackCredentialsRun: the agents of toolhost run and toolhost try have a sentinel.
+func TestAttackCredentialsRun(t *testing.T) {
+	g := newCredentialGround(t)
+	for _, args := range [][]string{{"run"}, {"try", "--discard"}} {
+		g.runs(args...)
+	}
+}
+
+// maskedServer is an MCP server that logs in with its token.
+const maskedServer = `
+import json, os, subprocess, sys
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    result = {}
+    if m["method"] == "initialize":
+        result = {"protocolVersion": m["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}}
+    if m["method"] == "tools/list":
+        result = {"tools": [{"name": "login", "inputSchema": {"type": "object"}}]}
+    if m["method"] == "tools/call":
+        out = subprocess.run(["curl", "-sSi", "-H", "Authorization: Bearer " + os.environ["GITHUB_TOKEN"], "https://" + sys.argv[1]], capture_output=True)
+        result = {"content": [{"type": "text", "text": repr(out) + os.environ["GITHUB_TOKEN"]}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": result}), flush=True)
+`
+
+// TestAttackCredentialsServer: a server logs in with a token that it does not have, if the person's configuration says so.
+func TestAttackCredentialsServer(t *testing.T) {
+	g := newCredentialGround(t)
+	program := filepath.Join(g.Home, "server.py")
+	host.MustWrite(t, program, maskedServer)
+	config := fmt.Sprintf(`{"mcpServers": {"masked": {"command": "python3", "args": [%q, %q], "network": {"allowedDomains": [%[2]q]},
+		"env": {"GITHUB_TOKEN": {"mask": [%[2]q]}}}}}`, program, g.mine)
+	file := filepath.Join(g.Home, "servers.json")
+	host.MustWrite(t, file, config)
+	s := g.start("--mcp-config", file)
+	said, failed := s.Try("mcp__masked__login", host.Args{})
+	if failed || !strings.Contains(said, "logged-in=true") {
+		t.Errorf("the server says %s\n%s", said, s.Stderr.String())
+	}
+	g.unseen("what a server says", said+s.Stderr.String())
+	s.End()
+	if audit := host.Get(t, filepath.Join(g.Home, "audit.jsonl")); !strings.Contains(audit, "send GITHUB_TOKEN to "+
+		g.mine) || strings.Contains(s.Stderr.String(), g.mine) {
+		t.Errorf("a use of the token is recorded as\n%s\n%s", audit, s.Stderr.String())
+	}
+	host.MustWrite(t, filepath.Join(g.Project, ".mcp.json"), strings.ReplaceAll(config, "masked", "theirs"))
+	s = g.start("--trust-workspace")
+	if r, err := s.Call(s.Ctx, "mcp__theirs__login", "{}"); err == nil && !r.IsError {
+		t.Errorf("a server of the workspace says %s", r.Text())
+	}
+	s.End()
+}

@@ -87,37 +87,3 @@ func (g *leftoverGround) start(t *testing.T, flags ...string) *host.Session {
 	t.Cleanup(func() { _ = h.Cmd.Process.Kill() })
 	return &host.Session{Host: h, T: t, Ctx: ctx}
 }
-
-// TestLeftoverByUser changes what git obeys outside of the sandbox while no command runs: it stays, also after a kill of the host
-// while no command runs.
-func TestLeftoverByUser(t *testing.T) {
-	t.Parallel()
-	host.NeedsContained(t)
-	g := newLeftoverGround(t, 0)
-	s := g.start(t)
-	for i, c := range []struct{ change, kept string }{
-		{"git config core.pager mine", `test "$(git config core.pager)" = mine`},
-		{"git init -q n; git -C n config core.fsmonitor 'true #'", `test "$(git -C n config core.fsmonitor)" = "true #"`},
-		{"printf '#!/bin/sh\\n: > ran' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", `rm -f ran; git commit -q --allow-empty -m x; test -e ran`},
-		{"mkdir -p .claude; echo '{}' > .claude/settings.local.json", `test -e .claude/settings.local.json`},
-		{"git config --unset core.pager", `! git config core.pager`},
-		{"mkdir -p m; git init -q m; mv m/.git gitdir; echo 'gitdir: ../gitdir' > m/.git; git -C m config core.editor mine", `test "$(git -C m config core.editor)" = mine`},
-	} {
-		s.MustCall("Bash", host.Args{"command": fmt.Sprintf("echo %d > out.txt", i)})
-		g.must(t, g.ws, c.change)
-		switch i % 3 {
-		case 1:
-			s.End()
-			s = g.start(t)
-		case 2:
-			s.Kill()
-			s = g.start(t)
-		}
-		s.MustCall("Bash", host.Args{"command": "echo again > out.txt"})
-		s.MustCall("Bash", host.Args{"command": "git config user.name x; sleep .1; true"})
-		if out, err := g.outside(g.ws, c.kept); err != nil {
-			t.Errorf("%s was undone: %v\n%s\n%s", c.change, err, out, s.Stderr)
-		}
-	}
-	s.End()
-}

@@ -4,14 +4,12 @@ package fault
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
-	"github.com/toolhost/toolhost/integration/testenv"
 	"golang.org/x/sys/unix"
 )
 
@@ -132,79 +130,4 @@ func TestFaultStateFull(t *testing.T) {
 	}
 	s.End()
 	g.Tidy()
-}
-
-// TestFaultDescriptors takes the host's descriptors away while it works, and gives them back.
-func TestFaultDescriptors(t *testing.T) {
-	testenv.NeedsNamespaces(t)
-	g := newGround(t)
-	all := victims()
-	for _, v := range all {
-		g.Put(v.name, v.content(0))
-	}
-	s := g.start(host.StdioModern)
-	for _, v := range all {
-		s.MustCall("Read", host.Args{"file_path": v.name, "limit": 1})
-	}
-	s.MustCall("Bash", host.Args{"command": "true"})
-	pid := s.Cmd.Process.Pid
-	var had unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &had); err != nil {
-		t.Skipf("limiting the host's descriptors: %v", err)
-	}
-	refused := 0
-	for extra := range 14 {
-		little := unix.Rlimit{Cur: leave(t, pid, extra), Max: had.Max}
-		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &little, nil); err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range all {
-			v.tried = v.acked + 1
-			text, failed := s.Try(v.tool, v.change(g.Path(v.name), v.tried))
-			n, err := v.number(host.Get(t, g.Path(v.name)))
-			switch {
-			case err != nil:
-				t.Error(err)
-			case failed && n != v.acked || !failed && n != v.tried:
-				t.Errorf("%s: failed %v, and it holds number %d after %d: %.300s", v.name, failed, n, v.acked, text)
-			case failed && !strings.Contains(text, "too many open files"):
-				t.Errorf("%s: an error that does not say why: %s", v.name, text)
-			}
-			if failed {
-				refused++
-			}
-			v.acked = n
-		}
-		// Not Bash: a sandbox that starts now would keep the limit.
-		for tool, a := range map[string]host.Args{
-			"Grep": {"pattern": "number"}, "Glob": {"pattern": "**"}, "Read": {"file_path": "renamed/edited.txt", "limit": 1},
-		} {
-			if text, failed := s.Try(tool, a); failed && !strings.Contains(text, "too many open files") {
-				t.Errorf("%s with %d descriptors: %s", tool, extra, text)
-			}
-		}
-	}
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &had, nil); err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range all {
-		s.MustCall(v.tool, v.change(g.Path(v.name), v.acked+1))
-	}
-	s.MustCall("Bash", host.Args{"command": "echo on"})
-	s.End()
-	g.checkHistory(t, g.WS)
-	g.Tidy()
-	t.Logf("%d changes were refused for want of descriptors", refused)
-}
-
-// leave is the limit of descriptors under which a process can open so many more.
-func leave(t *testing.T, pid, more int) uint64 {
-	t.Helper()
-	limit := 0
-	for ; more > 0; limit++ {
-		if _, err := os.Lstat(fmt.Sprintf("/proc/%d/fd/%d", pid, limit)); errors.Is(err, fs.ErrNotExist) {
-			more--
-		}
-	}
-	return uint64(limit)
 }

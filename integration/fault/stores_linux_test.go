@@ -37,27 +37,6 @@ func useStores(t *testing.T) *ground {
 	return g
 }
 
-// TestStateOfAnotherUser gives each entry of the state directory to another user: the host says so, and does not use what is there.
-func TestStateOfAnotherUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can give a file away")
-	}
-	g := useStores(t)
-	entries, err := os.ReadDir(g.State)
-	host.Must(t, err)
-	for _, e := range entries {
-		path := filepath.Join(g.State, e.Name())
-		host.Must(t, os.Lchown(path, 65534, 65534))
-		s := g.start(host.StdioModern)
-		s.MustCall("Read", host.Args{"file_path": "a.txt"})
-		s.End()
-		if log := s.Stderr.String(); !strings.Contains(log, path+" belongs to another user") {
-			t.Errorf("%s: the host does not say that it belongs to another user:\n%s", e.Name(), log)
-		}
-		host.Must(t, os.Lchown(path, 0, 0))
-	}
-}
-
 // TestStateDamaged damages bytes of each small file of the state directory. The host serves without a panic, and what it refused before it
 // refuses still.
 func TestStateDamaged(t *testing.T) {

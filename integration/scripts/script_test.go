@@ -35,14 +35,18 @@ func TestScriptsRunToTheirEnd(t *testing.T) {
 
 func scriptFiles(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("testdata/scripts/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+	var all []string
+	for _, dir := range scriptDirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+		if err != nil || len(files) == 0 {
+			t.Fatal(dir, files, err)
+		}
+		all = append(all, files...)
 	}
-	return files
+	return all
 }
 
-// TestScripts runs every script in testdata/scripts in one setting, and its neighbours in the others: with -tags slow in all of them.
+// TestScripts runs every script of scriptDirs in one setting, and its neighbours in the others: with -tags slow in all of them.
 // What a script can say is described in testdata/scripts/README.md.
 func TestScripts(t *testing.T) {
 	for i, s := range scriptSettings {

@@ -1,7 +1,6 @@
 package scripts
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -237,60 +236,6 @@ func TestWorkspacesQuestion(t *testing.T) {
 	}
 	first.End()
 	second.End()
-}
-
-// TestWorkspacesEnd: a server that ends answers the calls that run, a workspace that is idle has no host, and a token that
-// is revoked ends its background tasks.
-func TestWorkspacesEnd(t *testing.T) {
-	v := newVillage(t, "alice", "bob")
-	s := v.front()
-	alice, bob := v.at(s, "alice", "alice"), v.at(s, "bob", "bob")
-	r := bob.MustCall("Bash", host.Args{"command": "touch begun; sleep 1000", "run_in_background": true}, nil)
-	if r.Result.IsError {
-		t.Fatal(r.Result.Text())
-	}
-	_, err := v.Run("token", "revoke", "bob")
-	host.Must(t, err)
-	host.Eventually(t, func() string {
-		for _, pid := range host.Processes(t) {
-			if raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(raw),
-				"sleep\x001000") {
-				return "the task of a revoked token runs"
-			}
-		}
-		return ""
-	})
-	answer := make(chan string, 1)
-	go func() {
-		r, err := alice.Try(context.Background(), "Bash",
-			host.Args{"command": "touch begun; until [ -e go ]; do sleep 0.05; done; echo done"}, nil)
-		answer <- fmt.Sprint(r.Result.Text(), err)
-	}()
-	host.Eventually(t, func() string {
-		if _, err := os.Stat(v.Path("alice/begun")); err != nil {
-			return "the command has not begun"
-		}
-		return ""
-	})
-	host.Must(t, s.Cmd.Process.Signal(syscall.SIGTERM))
-	host.Eventually(t, func() string {
-		if r, err := alice.Try(context.Background(), "Read", host.Args{"file_path": "note"},
-			host.Conversation("other")); err == nil && r.Status != http.StatusServiceUnavailable {
-			return fmt.Sprintf("a server that ends takes a call: %d", r.Status)
-		}
-		return ""
-	})
-	v.Put("alice/go", "")
-	if got := <-answer; !strings.HasPrefix(got, "done\n") || !strings.HasSuffix(got, "<nil>") {
-		t.Errorf("the call that ran: %s", got)
-	}
-	host.Must(t, <-s.Gone)
-	host.Eventually(t, func() string {
-		if pids := v.hosts(); len(pids) > 0 {
-			return fmt.Sprintf("hosts %v of idle workspaces run", pids)
-		}
-		return ""
-	})
 }
 
 // TestWorkspacesFlags: flags that say nothing there are refused, with what to do instead.
