@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,6 +121,105 @@ func TestExecStorm(t *testing.T) {
 			if got.output != fmt.Sprintln(n) || len(r.failed) > 0 {
 				t.Errorf("confirm %v: %q %q", confirm, got.output, r.failed)
 			}
+		}
+	})
+}
+
+// A program that is masked is started in no way, even where the judge is deceived, and each attempt is judged by its name.
+func TestExecMasked(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.victim(t)
+	program, err := filepath.EvalSymlinks("/usr/bin/touch")
+	if err != nil {
+		t.Skip(err)
+	}
+	p := f.policy()
+	p.Execs, p.Programs = true, []string{program, f.ws + "/victim"} // the second can be written, and is not masked
+	s, err := Start(t.Context(), p, Options{Backends: []Backend{Namespaces}})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for i, way := range []struct{ name, script string }{
+		{"bash", `touch made`}, {"dash", `dash -c 'touch made; :'`}, {"path", program + ` made`}, {"env", `env touch made`}, {"xargs", `echo made | xargs touch`},
+		{"find", `find /etc/passwd -exec touch made \;`}, {"python", `python3 -c 'import os; os.system("touch made")'`},
+		{"posix_spawnp", `python3 -c 'import os; os.posix_spawnp("touch", ["x", "made"], os.environ)'`},
+		{"flickering", `for i in $(seq 40); do rm -f n; ln -s /bin/true n; rm -f n; ln -s ` + program + ` n; done & for i in $(seq 80); do ./n made 2>/dev/null; done; wait; rm -f n; touch made`},
+		{"link", `ln -s ` + program + ` l; ./l made; rm l`}, {"another name", `exec -a x touch made`}, {"loader", `$LOADER ` + program + ` made`},
+		{"script", `echo "#!` + program + `" > i; chmod +x i; ./i; rm i`}, {"copy", `cp ` + program + ` c || cat ` + program + ` > c && chmod +x c && ./c made; rm -f c`},
+	} {
+		for _, deceived := range []bool{false, true} {
+			if samples.Step(1) > 1 && deceived != (i%2 == 0) {
+				continue
+			}
+			named := false
+			var mu sync.Mutex
+			got := runGated(t, s, f, func(_ context.Context, e *execgate.Exec) execgate.Verdict {
+				mu.Lock()
+				defer mu.Unlock()
+				touch := slices.ContainsFunc(e.Files, func(f execgate.File) bool { return f.Name == program })
+				if named = named || touch; touch && e.Unreadable != nil {
+					t.Errorf("%s: %v", way.name, e.Unreadable)
+				}
+				return execgate.Verdict{Allow: deceived || !touch}
+			}, way.script)
+			mu.Lock()
+			if _, err := os.Lstat(f.ws + "/made"); err == nil || !named && way.name != "copy" {
+				t.Errorf("%s: named %v, %v; said %q", way.name, named, err, got.output)
+			}
+			mu.Unlock()
+		}
+	}
+	if r := runIn(t, s, f.ws, f.env, "/bin/sh", "-c", "./victim ran && ls ran"); r.output != "ran\n" {
+		t.Errorf("the program that is not masked: %q", r.output)
+	}
+}
+
+// Arguments are read within limits, of which the judge is told.
+func TestExecCut(t *testing.T) {
+	f := newFixture(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		var last *execgate.Exec
+		judge := func(_ context.Context, e *execgate.Exec) execgate.Verdict {
+			last = e
+			return execgate.Verdict{Allow: true}
+		}
+		for script, words := range map[string]int{
+			`/bin/true $(seq 100000)`: 4096, // see execgate.Exec
+			`python3 -c 'import os; os.execv("/bin/true", ["x"] + ["y" * 100000] * 18)'`: 2,
+		} {
+			r := runGated(t, s, f, judge, script+`; echo $?`)
+			if r.output != "0\n" || !last.Cut || len(last.Args) != words ||
+				len(strings.Join(last.Args, " ")) > 64<<10 {
+				t.Errorf("%s: said %q; cut: %v, %d words, %d bytes", script, r.output, last.Cut, len(last.Args),
+					len(strings.Join(last.Args, " ")))
+			}
+		}
+	})
+}
+
+// So many programs may wait for their judges at once.
+func TestExecManyHeld(t *testing.T) {
+	t.Parallel()
+	many := samples.Rounds(1000)
+	f := newFixture(t)
+	f.victim(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		var waiting sync.WaitGroup
+		waiting.Add(many)
+		all := make(chan struct{})
+		go func() { waiting.Wait(); close(all) }()
+		judge := func(ctx context.Context, e *execgate.Exec) execgate.Verdict {
+			if filepath.Base(e.Path) == "victim" {
+				waiting.Done()
+				<-all
+			}
+			return execgate.Verdict{Allow: true}
+		}
+		r := runGated(t, s, f, judge, fmt.Sprintf(`for i in $(seq %d); do ./victim held$i & done; wait; ls | grep -c ^held; rm held*`, many))
+		if r.output != fmt.Sprintln(many) {
+			t.Errorf("said %q", r.output)
 		}
 	})
 }

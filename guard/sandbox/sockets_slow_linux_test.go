@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,4 +70,25 @@ func TestManyConnections(t *testing.T) {
 		out.Close()
 		waitFor(t, "the end of the connections", func() bool { return openFiles(t) <= before })
 	}
+}
+
+// The same attacks reach the server where there is no sandbox.
+func TestHostSocketsAreReal(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	run := python(t, f)
+	h := serveOutside(t, f.ws, 0, "stream:plain", "datagrams:datagrams")
+	for name, want := range map[string]int{"plain": 18, "datagrams": 12} {
+		argv := run("reach.py", f.ws+"/"+name)
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Dir = f.ws
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if got := strings.Count(string(out), breach); got < want {
+			t.Errorf("%s: %d attacks succeed, want at least %d\n%s", name, got, want, out)
+		}
+	}
+	waitFor(t, "the server", func() bool { return len(h.reached()) >= 20 })
 }
