@@ -47,15 +47,16 @@ func TestAgentClients(t *testing.T) {
 			t.Parallel()
 			p, _, env, played, url := newClientRunner(t, c)
 			_, more := c.args(url)
+			const window = `"foregroundWindow": "9m"` // on a busy machine a client takes longer than the usual one
 			switch c.name {
 			case "claude":
-				p.Settings(t, `{"agent": {"runner": "claude"}}`)
+				p.Settings(t, `{"bash": {`+window+`}, "agent": {"runner": "claude"}}`)
 			case "codex": // its arguments are not those of a person
 				host.WriteIn(t, p.Home, ".codex/config.toml",
 					"model = \"none\"\nmodel_provider = \"none\"\ntool_output_token_limit = 10000\n[model_providers.none]\nname = \"none\"\nbase_url = \""+url+"\"\nwire_api = \"responses\"\n")
 				fallthrough
 			default: // with the host of the model, and the variables with its key
-				p.Settings(t, `{"bash": {"env": {"pass": ["*"]}}, "agent": {"runner": {"command": "`+c.program+
+				p.Settings(t, `{"bash": {`+window+`, "env": {"pass": ["*"]}}, "agent": {"runner": {"command": "`+c.program+
 					`", "hosts": ["`+strings.TrimPrefix(url, "http://")+`"]}}}`)
 			}
 			started, err := host.StartHost(t.Context(), host.StdioModern, p.Project,
