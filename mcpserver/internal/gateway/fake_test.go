@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 		runFake(script)
 		os.Exit(0)
 	}
+	probeTime, firstList = connectTime/2, connectTime
 	os.Exit(m.Run())
 }
 

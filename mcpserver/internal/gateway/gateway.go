@@ -36,11 +36,9 @@ const (
 	maxLine        = 500
 
 	connectTime = 30 * time.Second
-	probeTime   = time.Second      // for a response in the modern era
 	silence     = 5 * time.Minute  // of a call without progress
 	callTime    = 10 * time.Minute // of a call
 	idleTime    = 10 * time.Minute // until a server is stopped
-	firstList   = 2 * time.Second  // how long the first list waits for new servers
 	lookers     = 2                // new servers that are started at once
 	lookShare   = time.Second / 2  // until the next one may start
 
@@ -51,6 +49,12 @@ const (
 	backoffMost  = time.Minute
 	deathsToPark = 5
 	deathsWithin = 10 * time.Minute
+)
+
+// Limits that are longer in tests: a machine that runs many tests needs more time to start a server.
+var (
+	probeTime = time.Second     // for a response in the modern era
+	firstList = 2 * time.Second // how long the first list waits for new servers
 )
 
 // A Config configures a [Gateway].
