@@ -190,13 +190,18 @@ func (f *fake) do(action string, m message) {
 		}
 	case "silent":
 	case "yes":
-	case "count":
-		f.mu.Lock()
-		count := f.count["answers"]
-		f.mu.Unlock()
+	case "count": // the answers, once so many have come
+		count := 0
+		for range 1000 {
+			f.mu.Lock()
+			count = f.count["answers"]
+			f.mu.Unlock()
+			if count >= n {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 		f.reply(m, fmt.Sprintf(`{"content":[{"type":"text","text":"%d answers"}]}`, count))
-	case "pause":
-		time.Sleep(time.Duration(n) * time.Millisecond)
 	default:
 		panic("no such action: " + action)
 	}
