@@ -63,6 +63,7 @@ func TestListChangedCancelled(t *testing.T) {
 	c.send(listenForTools)
 	c.receive()
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5,` + modernMeta + `}}`)
+	c.send("") // when this has been read, the subscription is cancelled
 	denyForUser(t, "Bash")
 	c.send(listTools)
 	if a := c.receive(); string(a.ID) != "6" {
