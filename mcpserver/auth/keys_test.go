@@ -15,7 +15,10 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-func TestUnknownKeysDoNotFlood(t *testing.T) {
+// TestUnknownKeysDoNotFlood uses synctest so that no fetch is regained.
+func TestUnknownKeysDoNotFlood(t *testing.T) { synctest.Test(t, testUnknownKeysDoNotFlood) }
+
+func testUnknownKeysDoNotFlood(t *testing.T) {
 	i := newIssuer(t)
 	o := i.verifier("")
 	good := i.token(nil, nil)
