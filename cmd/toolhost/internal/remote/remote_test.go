@@ -398,7 +398,9 @@ func TestCancel(t *testing.T) {
 }
 
 // TestNoLink: without a link a call waits, and is then refused with the reason. It is never run.
-func TestNoLink(t *testing.T) {
+func TestNoLink(t *testing.T) { synctest.Test(t, testNoLink) }
+
+func testNoLink(t *testing.T) {
 	reason := errors.New("the host key of box has changed")
 	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) { return nil, reason })
 	n.wait = 50 * time.Millisecond
