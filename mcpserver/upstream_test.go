@@ -259,7 +259,7 @@ func cancelsWithoutBeingAsked(t *testing.T) bool {
 	<-started
 	cancel()
 	<-gone
-	time.AfterFunc(time.Second, func() { close(let) }) // only when it has been repaired
+	time.AfterFunc(time.Minute, func() { close(let) }) // only when it has been repaired
 	return <-ended
 }
 
