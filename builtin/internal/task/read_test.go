@@ -127,44 +127,46 @@ func TestReadCancelled(t *testing.T) {
 }
 
 func TestReadUntil(t *testing.T) {
-	var s Table
-	one := start(t, &s)
-	for i, step := range []struct {
-		write         []string
-		until, text   string
-		matched, done bool
-	}{
-		{[]string{"one\n", "two\n"}, "^two$", "one\ntwo\n", true, false},
-		{[]string{"spl", "it", "\n"}, "^split$", "split\n", true, false},
-		{[]string{" 5%\r50%\r100%\n"}, "50%|^100%$", "100%\n", true, false}, // drawn over: its last state counts
-		{[]string{"more\n", "end"}, "two|end$", "more\nend", true, true},
-		{nil, "end", "", false, true}, // each line once
-	} {
-		go func() {
-			for _, text := range step.write {
-				one.write(text)
+	synctest.Test(t, func(t *testing.T) { // so that no line stays incomplete for long
+		var s Table
+		one := start(t, &s)
+		for i, step := range []struct {
+			write         []string
+			until, text   string
+			matched, done bool
+		}{
+			{[]string{"one\n", "two\n"}, "^two$", "one\ntwo\n", true, false},
+			{[]string{"spl", "it", "\n"}, "^split$", "split\n", true, false},
+			{[]string{" 5%\r50%\r100%\n"}, "50%|^100%$", "100%\n", true, false}, // drawn over: its last state counts
+			{[]string{"more\n", "end"}, "two|end$", "more\nend", true, true},
+			{nil, "end", "", false, true}, // each line once
+		} {
+			go func() {
+				for _, text := range step.write {
+					one.write(text)
+				}
+				if step.done && step.write != nil {
+					exit(one, 0)
+				}
+			}()
+			c, err := one.Read(t.Context(), until(step.until))
+			if err != nil || c.Text != step.text || c.Done != step.done || c.Matched != step.matched ||
+				step.matched && c.More {
+				t.Errorf("%d: %+v, %v", i, c, err)
 			}
-			if step.done && step.write != nil {
-				exit(one, 0)
-			}
-		}()
-		c, err := one.Read(t.Context(), until(step.until))
-		if err != nil || c.Text != step.text || c.Done != step.done || c.Matched != step.matched ||
-			step.matched && c.More {
-			t.Errorf("%d: %+v, %v", i, c, err)
 		}
-	}
-	// In the past, from the beginning: the rest comes next.
-	past := until("two")
-	past.Offset = new(int64)
-	if c, err := one.Read(t.Context(), past); err != nil || c.Text != "one\ntwo\n" || !c.More || !c.Done ||
-		c.Next != 8 {
-		t.Errorf("in the past: %+v, %v", c, err)
-	}
-	if c, err := one.Read(t.Context(), Reading{Scope: "s"}); err != nil ||
-		c.Text != "split\n100%\nmore\nend" || c.More {
-		t.Errorf("the rest: %+v, %v", c, err)
-	}
+		// In the past, from the beginning: the rest comes next.
+		past := until("two")
+		past.Offset = new(int64)
+		if c, err := one.Read(t.Context(), past); err != nil || c.Text != "one\ntwo\n" || !c.More || !c.Done ||
+			c.Next != 8 {
+			t.Errorf("in the past: %+v, %v", c, err)
+		}
+		if c, err := one.Read(t.Context(), Reading{Scope: "s"}); err != nil ||
+			c.Text != "split\n100%\nmore\nend" || c.More {
+			t.Errorf("the rest: %+v, %v", c, err)
+		}
+	})
 }
 
 // TestReadPrompt waits for an incomplete line that stays, and for none that is drawn over.
