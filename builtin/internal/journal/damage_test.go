@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -294,42 +296,45 @@ func TestIndexIsReadFromItsCopy(t *testing.T) {
 		for _, which := range []string{indexName, copyName} {
 			t.Run(name+" "+which, func(t *testing.T) {
 				dir, path := filepath.Join(t.TempDir(), "history"), filepath.Join(t.TempDir(), "f")
-				s := open(t, Config{Dir: dir})
-				for i := range 9 {
-					change(t, s, Change{Path: path}, fmt.Sprint(i))
-				}
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
-				want := ids(list(t, s, Filter{}))
-				if err := damage(filepath.Join(dir, sectionName("p"), which)); err != nil {
-					t.Fatal(err)
-				}
-				var log strings.Builder
-				s = open(t, Config{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
-				if got := ids(list(t, s, Filter{})); !slices.Equal(got, want) {
-					t.Errorf("%d changes, want %d", len(got), len(want))
-				}
-				holds, err := s.Holdings()
-				if err != nil || len(holds) != 1 || which == indexName && !holds[0].Damaged {
-					t.Errorf("%+v, %v", holds, err)
-				}
-				undo(t, s, Selection{Principal: "p", IDs: want[:1]})
-				if got := read(t, path); got != "7" {
-					t.Errorf("undone: %q", got)
-				}
-				if err := s.Close(); err != nil { // it tidies
-					t.Fatal(err)
-				}
-				told := strings.Contains(log.String(), "damaged")
-				s = open(t, Config{Dir: dir})
-				holds, err = s.Holdings()
-				if err != nil || holds[0].Damaged || (holds[0].Aside != "") != told || which == indexName && !told {
-					t.Errorf("%+v, %v, log %q", holds, err, &log)
-				}
-				if got := ids(list(t, s, Filter{})); !slices.Equal(got[1:], want) {
-					t.Errorf("%d changes, want %d and the undo", len(got), len(want))
-				}
+				synctest.Test(t, func(t *testing.T) { // else it is tidied a second after it is opened
+					s := open(t, Config{Dir: dir})
+					for i := range 9 {
+						change(t, s, Change{Path: path}, fmt.Sprint(i))
+						time.Sleep(1) // no two are of the same time
+					}
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+					want := ids(list(t, s, Filter{}))
+					if err := damage(filepath.Join(dir, sectionName("p"), which)); err != nil {
+						t.Fatal(err)
+					}
+					var log strings.Builder
+					s = open(t, Config{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+					if got := ids(list(t, s, Filter{})); !slices.Equal(got, want) {
+						t.Errorf("%d changes, want %d", len(got), len(want))
+					}
+					holds, err := s.Holdings()
+					if err != nil || len(holds) != 1 || which == indexName && !holds[0].Damaged {
+						t.Errorf("%+v, %v", holds, err)
+					}
+					undo(t, s, Selection{Principal: "p", IDs: want[:1]})
+					if got := read(t, path); got != "7" {
+						t.Errorf("undone: %q", got)
+					}
+					if err := s.Close(); err != nil { // it tidies
+						t.Fatal(err)
+					}
+					told := strings.Contains(log.String(), "damaged")
+					s = open(t, Config{Dir: dir})
+					holds, err = s.Holdings()
+					if err != nil || holds[0].Damaged || (holds[0].Aside != "") != told || which == indexName && !told {
+						t.Errorf("%+v, %v, log %q", holds, err, &log)
+					}
+					if got := ids(list(t, s, Filter{})); !slices.Equal(got[1:], want) {
+						t.Errorf("%d changes, want %d and the undo", len(got), len(want))
+					}
+				})
 			})
 		}
 	}

@@ -64,6 +64,7 @@ func TestDiskFull(t *testing.T) {
 func TestDiskFullAtTheIndex(t *testing.T) {
 	dir := mount(t)
 	s := open(t, Config{Dir: dir})
+	s.still() // else it tidies a second after its start
 	path := filepath.Join(t.TempDir(), "f")
 	index := filepath.Join(dir, sectionName("p"), indexName)
 	change(t, s, Change{Path: path}, "1")
