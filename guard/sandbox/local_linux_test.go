@@ -39,11 +39,10 @@ func TestLocalServices(t *testing.T) {
 	o := w.options()
 	o.Dial = nil
 	s := startWithTUN(t, f, o)
-	port, closed := loopbackServer(t), listen(t, "tcp", "127.0.0.1:0")
+	port := loopbackServer(t)
 	own := listen(t, "tcp", "127.0.0.1:0") // of this process
-	_, closedPort, _ := net.SplitHostPort(closed.Addr().String())
+	_, closedPort, _ := net.SplitHostPort(freeAddress(t))
 	_, ownPort, _ := net.SplitHostPort(own.Addr().String())
-	closed.Close()
 	const read = `python3 -c '
 import socket, sys
 s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET); s.settimeout(20)

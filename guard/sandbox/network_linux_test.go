@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,12 +138,21 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
-// freeAddress is a port of this host that no one listens on, nor is given by chance: it is below those that the system hands out.
+// freePorts counts the ports that freeAddress has tried.
+var freePorts atomic.Int32
+
+// freeAddress is a port of this host that no one listens on, nor is given by chance: it is below those that the system hands out. No
+// other test of this process gets it.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for port := 20_000 + os.Getpid()%10_000; port < 32_000; port++ {
-		if l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			l.Close()
+	for range 12_000 {
+		port := 20_000 + (os.Getpid()+int(freePorts.Add(1)))%12_000
+		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		l.Close()
+		if reserved(port, "") == "" {
 			return l.Addr().String()
 		}
 	}
@@ -230,20 +240,11 @@ func TestPublishLogins(t *testing.T) {
 	}
 	var addresses, ports []string
 	var numbers []int
-	var taken []net.Listener
 	for range 4 {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := l.Addr().String()
+		addr := freeAddress(t)
 		_, port, _ := net.SplitHostPort(addr)
 		n, _ := strconv.Atoi(port)
-		addresses, ports, numbers, taken = append(addresses, addr), append(ports, port), append(numbers,
-			n), append(taken, l)
-	}
-	for _, l := range taken {
-		l.Close()
+		addresses, ports, numbers = append(addresses, addr), append(ports, port), append(numbers, n)
 	}
 	p, err := s.Spawn(Spec{Argv: append([]string{"python3", "-c", `
 import socket, sys, time
