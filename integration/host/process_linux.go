@@ -57,12 +57,19 @@ func Processes(t *testing.T) []int {
 
 // FarProcesses returns the processes of toolhost dial with a state directory: hosts for relays, or those that connect
 // to one.
-func FarProcesses(t *testing.T, state string, hosts bool) (pids []int) {
+func FarProcesses(t *testing.T, state string, hosts bool) []int {
+	t.Helper()
+	return Running(t, func(line string) bool {
+		return strings.Contains(line, filepath.Join(state, "program")) && strings.Contains(line, "--serve=") == hosts
+	})
+}
+
+// Running returns the processes with a command line of some kind.
+func Running(t *testing.T, kind func(line string) bool) (pids []int) {
 	t.Helper()
 	for _, pid := range Processes(t) {
 		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
-		line := string(raw)
-		if strings.Contains(line, filepath.Join(state, "program")) && strings.Contains(line, "--serve=") == hosts {
+		if kind(string(raw)) {
 			pids = append(pids, pid)
 		}
 	}

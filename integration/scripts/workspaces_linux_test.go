@@ -49,14 +49,8 @@ func newVillage(t *testing.T, names ...string) *village {
 }
 
 // hosts returns the processes of the hosts of workspaces.
-func (v *village) hosts() (pids []int) {
-	for _, pid := range host.Processes(v.T) {
-		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
-		if strings.Contains(string(raw), "--apart="+v.WS) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+func (v *village) hosts() []int {
+	return host.Running(v.T, func(line string) bool { return strings.Contains(line, "--apart="+v.WS) })
 }
 
 // front starts a server of the workspaces.
