@@ -121,33 +121,31 @@ func TestWorkspacesEnd(t *testing.T) {
 	v := newVillage(t, "alice", "bob")
 	s := v.front()
 	alice, bob := v.at(s, "alice", "alice"), v.at(s, "bob", "bob")
-	r := bob.MustCall("Bash", host.Args{"command": "touch begun; sleep 1000", "run_in_background": true}, nil)
+	begun := func(name string) {
+		t.Helper()
+		host.Eventually(t, func() string {
+			if _, err := os.Stat(v.Path(name + "/begun")); err != nil {
+				return "the command has not begun"
+			}
+			return ""
+		})
+	}
+	tag := host.NewTag()
+	r := bob.MustCall("Bash", host.Args{"command": "export TAG=" + tag + "; touch begun; sleep 1000", "run_in_background": true}, nil)
 	if r.Result.IsError {
 		t.Fatal(r.Result.Text())
 	}
+	begun("bob")
 	_, err := v.Run("token", "revoke", "bob")
 	host.Must(t, err)
-	host.Eventually(t, func() string {
-		for _, pid := range host.Processes(t) {
-			if raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(raw),
-				"sleep\x001000") {
-				return "the task of a revoked token runs"
-			}
-		}
-		return ""
-	})
+	host.Survivors(t, tag)
 	answer := make(chan string, 1)
 	go func() {
 		r, err := alice.Try(context.Background(), "Bash",
 			host.Args{"command": "touch begun; until [ -e go ]; do sleep 0.05; done; echo done"}, nil)
 		answer <- fmt.Sprint(r.Result.Text(), err)
 	}()
-	host.Eventually(t, func() string {
-		if _, err := os.Stat(v.Path("alice/begun")); err != nil {
-			return "the command has not begun"
-		}
-		return ""
-	})
+	begun("alice")
 	host.Must(t, s.Cmd.Process.Signal(syscall.SIGTERM))
 	host.Eventually(t, func() string {
 		if r, err := alice.Try(context.Background(), "Read", host.Args{"file_path": "note"},
