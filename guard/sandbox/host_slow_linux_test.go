@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,21 +27,34 @@ func TestHostsKnowTheProgram(t *testing.T) {
 	w := newOuterNetwork(t)
 	s := startWithTUN(t, f, w.options())
 	const begin = `python3 -c '
-import os, socket, sys, time
+import os, socket, sys
 s = socket.socket(); s.setblocking(False); os.set_inheritable(s.fileno(), True)
 try: s.connect((sys.argv[1], 80))
 except BlockingIOError: pass
 `
-	for _, c := range []struct{ name, script, program string }{
-		{"itself", begin + `time.sleep(1)' a.asked.test`, "python3"},
-		{"another program afterwards", begin + `os.execvp("sleep", ["sleep", "1"])' b.asked.test`, "python3"},
-		{"a child that has the socket", begin + `os.spawnvp(os.P_WAIT, "sleep", ["sleep", "1"])' c.asked.test`, "python3"},
+	for i, c := range []struct{ name, script, program string }{
+		{"itself", begin + `open(sys.argv[2]).readline()' a.asked.test`, "python3"},
+		{"another program afterwards", begin + `os.execvp("head", ["head", "-n1", sys.argv[2]])' b.asked.test`, "python3"},
+		{"a child that has the socket", begin + `os.spawnvp(os.P_WAIT, "head", ["head", "-n1", sys.argv[2]])' c.asked.test`, "python3"},
 		{"a copy", `cp "$(readlink -f /bin/bash)" here; ./here -c 'exec 3<>/dev/tcp/d.asked.test/80'`, "here"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(f.ws, fmt.Sprint("asked", i)) // the program lives until it can read that it was asked about
+			if err := unix.Mkfifo(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			fifo, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer fifo.Close()
 			var got []connectgate.Program
-			a := &asked{allows: func(c connectgate.Connection) bool { got = append(got, c.Program); return false }}
-			r := a.run(t, f, s, c.script)
+			a := &asked{allows: func(c connectgate.Connection) bool {
+				got = append(got, c.Program)
+				fifo.WriteString("asked\n")
+				return false
+			}}
+			r := a.run(t, f, s, c.script+" "+path)
 			if len(got) == 0 || !strings.HasPrefix(filepath.Base(got[0].Path), c.program) {
 				t.Errorf("programs %+v, want %s; output\n%s", got, c.program, r.output)
 			}
@@ -54,25 +68,30 @@ func TestHostsWaitAlone(t *testing.T) {
 	f := newFixture(t)
 	w := newOuterNetwork(t)
 	s := startWithTUN(t, f, w.options())
-	for _, c := range []struct{ name, script string }{
+	for _, c := range []struct{ name, script string }{ // $1 is there once a person thinks
 		{"python3", `python3 -c '
-import asyncio, sys
+import asyncio, os, sys
 async def main():
     task = asyncio.ensure_future(asyncio.open_connection("a.asked.test", 80))
-    for _ in range(20): await asyncio.sleep(0.01)
+    while not os.path.exists(sys.argv[1]): await asyncio.sleep(0.01)
     try: await asyncio.wait_for(asyncio.open_connection("b.asked.test", 80), 0.2)
     except asyncio.TimeoutError: print("its own limit")
     print("done" if task.done() else "waits")
-    open(sys.argv[1], "w").close()
+    open(sys.argv[2], "w").close()
     await task
     print("open")
 asyncio.run(main())'`},
 		{"node", `node -e '
 const net = require("net"), fs = require("fs")
-let ticks = 0
-const timer = setInterval(() => { if (++ticks == 20) { console.log("its own limit\nwaits"); fs.closeSync(fs.openSync(process.argv[1], "w")) } }, 10)
-net.connect(80, "a.asked.test", () => { clearInterval(timer); console.log("open"); process.exit() })'`},
-		{"curl", `curl -sS -m 0.3 http://a.asked.test/; [ $? = 28 ] && printf 'its own limit\nwaits\n'; f() { : >"$1"; curl -sS http://a.asked.test/ >/dev/null && echo open; }; f`},
+const timer = setInterval(() => {
+	if (!fs.existsSync(process.argv[1])) return
+	clearInterval(timer); console.log("its own limit\nwaits"); fs.closeSync(fs.openSync(process.argv[2], "w"))
+}, 10)
+net.connect(80, "a.asked.test", () => { console.log("open"); process.exit() })'`},
+		{"curl", `f() {
+	until curl -sS -m 0.3 http://a.asked.test/; [ $? = 28 ] && [ -e "$1" ]; do :; done
+	printf 'its own limit\nwaits\n'; : >"$2"; curl -sS http://a.asked.test/ >/dev/null && echo open
+}; f`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := exec.LookPath(c.name); err != nil {
@@ -82,8 +101,11 @@ net.connect(80, "a.asked.test", () => { clearInterval(timer); console.log("open"
 			if err := unix.Mkfifo(thinks, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			a := &asked{wait: sync.OnceFunc(func() { _, _ = os.ReadFile(thinks) })} // until the program closes it
-			r := a.run(t, f, s, c.script+" "+thinks)
+			a := &asked{wait: sync.OnceFunc(func() {
+				_ = os.WriteFile(thinks+"-now", nil, 0o644)
+				_, _ = os.ReadFile(thinks) // until the program closes it
+			})}
+			r := a.run(t, f, s, c.script+" "+thinks+"-now "+thinks)
 			if !strings.HasSuffix(r.output, "its own limit\nwaits\nopen\n") {
 				t.Errorf("output\n%s", r.output)
 			}
