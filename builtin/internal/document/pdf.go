@@ -152,6 +152,9 @@ func (p *Pages) work(ctx context.Context, f *os.File, program string, o request)
 		return err
 	}
 	if err := cmd.Start(); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		return fmt.Errorf("the PDF reader could not be started: %w", err)
 	}
 	done, takeErr := p.take(&io.LimitedReader{R: out}, o.To-o.From+1)
