@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,10 +42,8 @@ done
 func consultConfig(t *testing.T) (config string) {
 	t.Helper()
 	file, config := filepath.Join(t.TempDir(), "server.sh"), filepath.Join(t.TempDir(), "servers.json")
-	if err := os.WriteFile(file, []byte(consultServer), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, config, fmt.Sprintf(`{"mcpServers":{"s":{"command":%q,"sandbox":false}}}`, file))
+	writeFile(t, file, consultServer)
+	writeFile(t, config, fmt.Sprintf(`{"mcpServers":{"s":{"command":"bash","args":[%q],"sandbox":false}}}`, file))
 	return config
 }
 

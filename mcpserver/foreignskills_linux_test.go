@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,10 +29,8 @@ func TestForeignSkills(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, entries := filepath.Join(dir, "server.sh"), filepath.Join(dir, "servers.json")
-	if err := os.WriteFile(file, []byte(skillServer), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, entries, fmt.Sprintf(`{"mcpServers":{"s":{"command":%q,"sandbox":false}}}`, file))
+	writeFile(t, file, skillServer)
+	writeFile(t, entries, fmt.Sprintf(`{"mcpServers":{"s":{"command":"bash","args":[%q],"sandbox":false}}}`, file))
 	const uri = "toolhost-mcp://s/skill://good/SKILL.md"
 	for _, rule := range []string{"allow", "deny"} {
 		change := func(c *Config) {

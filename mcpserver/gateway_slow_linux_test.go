@@ -37,10 +37,8 @@ done
 func shellEntry(t *testing.T, command string, more map[string]any) map[string]any {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "server.sh")
-	if err := os.WriteFile(file, []byte(shellServer), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	entry := map[string]any{"command": file, "env": map[string]string{"CMD": command}}
+	writeFile(t, file, shellServer)
+	entry := map[string]any{"command": "bash", "args": []string{file}, "env": map[string]string{"CMD": command}}
 	for name, value := range more {
 		entry[name] = value
 	}

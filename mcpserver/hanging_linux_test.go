@@ -5,7 +5,6 @@ package mcpserver
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -65,9 +64,7 @@ func TestHangingServer(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program, file := filepath.Join(dir, "server.sh"), filepath.Join(dir, "servers.json")
-	if err := os.WriteFile(program, []byte(hangingServer), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, program, hangingServer)
 	servers, allow := map[string]any{}, []string{"Bash"}
 	for i, tt := range tests {
 		env := map[string]string{"HANG": tt.hang}
@@ -78,7 +75,7 @@ func TestHangingServer(t *testing.T) {
 			env["FIRST"] = filepath.Join(dir, fmt.Sprint(i))
 		}
 		allow = append(allow, fmt.Sprintf("mcp__s%d", i))
-		servers[fmt.Sprintf("s%d", i)] = map[string]any{"command": program, "env": env, "sandbox": false}
+		servers[fmt.Sprintf("s%d", i)] = map[string]any{"command": "bash", "args": []string{program}, "env": env, "sandbox": false}
 	}
 	raw, err := json.Marshal(map[string]any{"mcpServers": servers})
 	if err != nil {
