@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -129,12 +128,7 @@ func TestSameIDInFlight(t *testing.T) {
 			headers: session}.do(t, address)
 		held <- body
 	}()
-	for { // until the command has made it
-		if _, err := os.Stat(filepath.Join(root, "started")); err == nil {
-			break
-		}
-	}
-
+	await(t, filepath.Join(root, "started"))
 	resp, body := webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`), headers: session}.do(t, address)
 	if code, _ := rpcError(t, body); resp.StatusCode != 400 || code != mcp.INVALID_REQUEST {
 		t.Errorf("the same id in a session: %s %s", resp.Status, body)

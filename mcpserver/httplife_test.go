@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -68,19 +67,9 @@ func holdCommands(t *testing.T, url, root string, threads ...string) (answers ch
 		}()
 	}
 	for _, thread := range threads {
-		waitForFile(t, filepath.Join(root, "started-"+thread))
+		await(t, filepath.Join(root, "started-"+thread))
 	}
 	return answers
-}
-
-func waitForFile(t *testing.T, path string) {
-	t.Helper()
-	for {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-		runtime.Gosched()
-	}
 }
 
 // A log that can be written no more makes the server unready, and one that can again ready, whoever has named it.
@@ -236,7 +225,7 @@ func TestEndOfSessionEndsItsCalls(t *testing.T) {
 			_, body := webRequest{body: toolCall(7, "Bash", command), headers: session}.do(t, url)
 			answer <- body
 		}()
-		waitForFile(t, filepath.Join(root, name))
+		await(t, filepath.Join(root, name))
 	}
 	if resp, _ := (webRequest{method: http.MethodDelete, headers: sessions["ended"]}).do(t,
 		url); resp.StatusCode != 200 {

@@ -27,7 +27,7 @@ func TestLostStreamIsTakenUp(t *testing.T) {
 	}
 	stream.resp.Body.Close() // the client is gone
 	writeFile(t, filepath.Join(root, "go"), "")
-	waitForFile(t, filepath.Join(root, "done"))
+	await(t, filepath.Join(root, "done"))
 
 	other := newSession(t, url, "")
 	resp, body := webRequest{method: http.MethodGet, headers: with(other, "Last-Event-ID", event)}.do(t, url)
