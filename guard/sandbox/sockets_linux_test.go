@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -46,7 +47,8 @@ func attackServe(sockets []string) error {
 		}
 	}
 	fmt.Println("ready")
-	select {}
+	_, err := io.Copy(io.Discard, os.Stdin) // it ends with the test
+	return err
 }
 
 func serveOne(how, name string, kind int) error {
@@ -104,16 +106,19 @@ func serveOutside(t *testing.T, dir string, flags uintptr, sockets ...string) *h
 	t.Helper()
 	h := &hostServer{cmd: exec.Command(os.Args[0], append([]string{attackArg, "serve"}, sockets...)...)}
 	h.cmd.Dir, h.cmd.Stderr = dir, os.Stderr
-	h.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Pdeathsig: syscall.SIGKILL}
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags} // no Pdeathsig: threads of this process end (golang/go#27505)
 	if flags&unix.CLONE_NEWUSER != 0 {
 		h.cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 		h.cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 	}
 	out, err := h.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	if err == nil {
+		_, err = h.cmd.StdinPipe() // which is held open
 	}
-	if err := h.cmd.Start(); err != nil {
+	if err == nil {
+		err = h.cmd.Start()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	ready := make(chan struct{})
