@@ -100,7 +100,7 @@ func TestTerminal(t *testing.T) {
 	shown.await(t, "again")
 	typed("\x1a")
 	shown.await(t, "Stopped")
-	typed("kill %1; (setsid sleep 1002 &) ; exit 7\n")
+	typed("kill %1; (setsid sleep 1002 &) ; exit 7\nexit 7\n") // once more, if it still has the job when it is to end
 	if status, err := p.Wait(); err != nil || status.ExitCode != 7 {
 		t.Errorf("it ended with %+v, %v", status, err)
 	}
