@@ -83,6 +83,8 @@ func TestAttackNetwork(t *testing.T) {
 	defer h.Stop()
 	bash := func(command string) string {
 		t.Helper()
+		ctx, cancel := host.Patient()
+		defer cancel()
 		raw, err := json.Marshal(map[string]string{"command": command})
 		host.Must(t, err)
 		answer, err := h.Call(ctx, "Bash", string(raw))
