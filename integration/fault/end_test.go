@@ -66,7 +66,7 @@ func TestFaultClientDies(t *testing.T) {
 	}
 	defer in.Close()
 	tag := host.NewTag()
-	script := `"$0" stdio --root "$1" --state-dir "$2" <"$3" >"$1/output" & echo $! >"$1/pid"; wait`
+	script := `"$0" stdio --root "$1" --state-dir "$2" <"$3" >"$1/output" & wait`
 	parent := exec.Command("sh", "-c", script, host.Binary, g.WS, g.State, fifo)
 	parent.Env = host.CleanEnv(g.Home)
 	if err := parent.Start(); err != nil {
@@ -87,11 +87,7 @@ func TestFaultClientDies(t *testing.T) {
 		}
 		return ""
 	})
-	var pid int
-	if _, err := fmt.Sscan(host.Get(t, g.Path("pid")), &pid); err != nil {
-		t.Fatal(err)
-	}
-	watched := host.Watch(t, pid)
+	watched := host.Watch(t, host.Descendants(t, parent.Process.Pid)[0])
 	start, within := time.Now(), quick(time.Since(asked))
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
