@@ -29,7 +29,7 @@ func TestRemoteFarKilled(t *testing.T) {
 				nil)
 			host.Must(t, err)
 			host.Eventually(t, func() string {
-				if _, err := os.Stat(g.Path(name)); err != nil {
+				if raw, _ := os.ReadFile(g.Path(name)); string(raw) != "x\n" {
 					return "the command has not begun"
 				}
 				return ""

@@ -55,10 +55,14 @@ func (g farGround) relay(s host.Setting, flags ...string) *host.Session {
 // kill kills processes and waits for their end.
 func (g farGround) kill(hosts bool) {
 	g.T.Helper()
-	for _, pid := range host.FarProcesses(g.T, g.State, hosts) {
-		w := host.Watch(g.T, pid)
+	pids := host.FarProcesses(g.T, g.State, hosts)
+	var all []host.Watched
+	for _, pid := range pids { // before one ends with another
+		all = append(all, host.Watch(g.T, pid))
+	}
+	for i, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		w.End(g.T)
+		all[i].End(g.T)
 	}
 }
 
