@@ -256,7 +256,7 @@ func TestRunTerminal(t *testing.T) {
 		t.Error("colours are lost")
 	}
 	w.do("resize-window", "-x", "100", "-y", "40")
-	press("clear; stty size", "Enter")
+	press("clear; until stty size | grep '40.100'; do sleep .1; done", "Enter") // the change and the keys travel apart
 	shows("40 100")
 	press("sh -c 'echo sl''eeps; exec sleep 1000'; echo status-$?", "Enter")
 	shows("sleeps")
