@@ -45,8 +45,13 @@ func (g *Ground) Start(s Setting, flags ...string) *Session {
 	if err != nil {
 		g.T.Fatal(err)
 	}
-	g.T.Cleanup(func() { _ = h.Cmd.Process.Kill() })
-	return &Session{h, g.T, ctx}
+	started := &Session{h, g.T, ctx}
+	g.T.Cleanup(func() {
+		if h.Cmd.Process.Kill() == nil { // else its end was waited for
+			started.awaitEnd() // before the directories in which it writes are removed
+		}
+	})
+	return started
 }
 
 // Args are the arguments of a call.
@@ -110,6 +115,11 @@ func (s *Session) Kill() {
 	if err := s.Cmd.Process.Kill(); err != nil {
 		s.T.Error(err)
 	}
+	s.awaitEnd()
+}
+
+// awaitEnd waits for the end of a host that was killed.
+func (s *Session) awaitEnd() {
 	if s.Web {
 		<-s.gone
 	} else {
