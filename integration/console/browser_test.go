@@ -35,7 +35,7 @@ func newChromium(t *testing.T) browser {
 		t.Skip("no chromium is installed: the console is not tried in a browser (apt-get install chromium)")
 	}
 	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(program), chromedp.UserDataDir(host.TempDir(t)), chromedp.NoFirstRun,
+		chromedp.ExecPath(program), chromedp.UserDataDir(host.BusyDir(t)), chromedp.NoFirstRun,
 		chromedp.NoDefaultBrowserCheck,
 		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(host.Patience),
 	}
@@ -47,7 +47,7 @@ func newChromium(t *testing.T) browser {
 	t.Cleanup(end)
 	ctx, cancel := chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	t.Cleanup(func() { // waits for its end: its files are removed next
+	t.Cleanup(func() { // waits for the end of its first process
 		if err := chromedp.Cancel(ctx); err != nil {
 			t.Logf("the browser ended with %v", err)
 		}

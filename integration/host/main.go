@@ -41,6 +41,21 @@ func TempDir(t testing.TB) string {
 	return dir
 }
 
+// BusyDir is TempDir for programs that may still write there when the test ends.
+func BusyDir(t testing.TB) string {
+	t.Helper()
+	dir := TempDir(t)
+	t.Cleanup(func() {
+		Eventually(t, func() string {
+			if err := os.RemoveAll(dir); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+	})
+	return dir
+}
+
 // Main builds the binary, runs the tests of a package and exits. With -short, and without -run, it runs the plain ones
 // alone, which start no host, and builds nothing.
 func Main(m *testing.M, plain ...string) {

@@ -17,15 +17,7 @@ type Person struct{ Home, Project string }
 // NewPerson makes the home of a person, with an odd name for the project.
 func NewPerson(t testing.TB) Person {
 	t.Helper()
-	p := Person{Home: TempDir(t)}
-	t.Cleanup(func() { // the host of a client that has ended may still write its state
-		Eventually(t, func() string {
-			if err := os.RemoveAll(p.Home); err != nil {
-				return err.Error()
-			}
-			return ""
-		})
-	})
+	p := Person{Home: BusyDir(t)} // the host of a client that has ended may still write its state
 	p.Project = filepath.Join(p.Home, `my "best" projöct`)
 	if err := os.Mkdir(p.Project, 0o755); err != nil {
 		t.Fatal(err)
