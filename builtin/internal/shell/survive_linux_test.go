@@ -281,14 +281,16 @@ func TestHarden(t *testing.T) {
 	}
 }
 
-// blockedInRead reports whether a shell has come as far as waiting for its script.
+// blockedInRead reports whether a shell has come as far as waiting for its script. One without a process id has not: a
+// signal to 0 would be to our own group.
 func blockedInRead(s *shell) bool {
 	p, ok := s.proc.(known)
 	if !ok {
 		return true
 	}
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(p.leader()) + "/wchan")
-	return err != nil || strings.Contains(string(b), "unix_stream")
+	leader := p.leader()
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(leader) + "/wchan")
+	return leader > 0 && (err != nil || strings.Contains(string(b), "unix_stream"))
 }
 
 // awaitWarm waits until all shells that are started ahead wait for their script.
