@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
@@ -292,7 +293,13 @@ type said struct {
 // call makes a call in a conversation of its own for commands, whose working directory carries over.
 func (h *witness) call(t *testing.T, tool, args, label string) said {
 	t.Helper()
-	ctx, cancel := host.Patient()
+	return h.callWithin(t, host.Patience, tool, args, label)
+}
+
+// callWithin is call with another time for the answer.
+func (h *witness) callWithin(t *testing.T, most time.Duration, tool, args, label string) said {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	meta := map[string]any{"progressToken": "p-" + label}
 	if tool == "Bash" {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -104,7 +105,7 @@ func (b planBuild) compare(t *testing.T) {
 	host.MustWrite(t, planned, `{"permissions":{"defaultMode":"plan"},"sandbox":{"filesystem":{"allowWrite":`+cache+`}},"bash":{"defaultTimeout":"9m","foregroundWindow":"9m"}}`)
 	h := w.host(t, host.StdioModern, "--root", w.ws, "--settings", planned)
 	for i, command := range commands {
-		said := h.call(t, "Bash", fmt.Sprintf(`{"command":%s}`, quoted(t, command)), b.name)
+		said := h.callWithin(t, 10*time.Minute, "Bash", fmt.Sprintf(`{"command":%s}`, quoted(t, command)), b.name)
 		if got := strings.TrimSpace(notes.ReplaceAllString("\n"+said.text, "")); got != plain[i] {
 			t.Errorf("%s\n in the plan: %s\n plainly: %s", command, got, plain[i])
 		}
