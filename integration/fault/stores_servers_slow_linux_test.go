@@ -129,6 +129,7 @@ func (g *ground) useServers() (web *tokenServer, cursor string) {
 	cursor = filepath.Join(g.Home, ".cursor", "mcp.json")
 	host.MustWrite(g.T, cursor, cursorBefore)
 	g.toolhost("install", "cursor", "--root", ".")
+	host.FarProgram(g.T, g.State)
 	g.toolhost("doctor", "--remote", "cmd:env")
 	g.Put("a.txt", "number 0\n")
 	s := g.start(host.StdioModern, "--console")
