@@ -52,6 +52,17 @@ func (g farGround) relay(s host.Setting, flags ...string) *host.Session {
 	return &host.Session{Host: h, T: g.T, Ctx: ctx}
 }
 
+// reads waits until a session reads a.txt: calls are refused while the program is sent for long.
+func reads(s *host.Session) {
+	s.T.Helper()
+	host.Eventually(s.T, func() string {
+		if r, err := s.Host.Call(s.Ctx, "Read", `{"file_path":"a.txt"}`); err != nil || !strings.Contains(r.Text(), "content") {
+			return fmt.Sprintf("Read: %+v, %v", r, err)
+		}
+		return ""
+	})
+}
+
 // kill kills processes and waits for their end.
 func (g farGround) kill(hosts bool) {
 	g.T.Helper()
@@ -75,12 +86,7 @@ func TestRemote(t *testing.T) {
 	for _, setting := range scriptSettings {
 		t.Run(setting.String(), func(t *testing.T) {
 			s := g.relay(setting)
-			host.Eventually(t, func() string { // calls are refused while the program is sent for long
-				if r, err := s.Host.Call(s.Ctx, "Read", `{"file_path":"a.txt"}`); err != nil || !strings.Contains(r.Text(), "content") {
-					return fmt.Sprintf("Read: %+v, %v", r, err)
-				}
-				return ""
-			})
+			reads(s)
 			name := "ran-" + setting.String()
 			call, err := s.Host.Start(s.Ctx, "Bash",
 				host.Args{"command": "echo x >> " + name +

@@ -109,11 +109,8 @@ func TestRemoteVersions(t *testing.T) {
 	other := filepath.Join(host.TempDir(t), "toolhost")
 	host.Must(t, os.WriteFile(other, append(raw, 0), 0o755))
 	one, two := g.relay(host.StdioModern), g.relay(host.StdioModern, "--binary", other)
-	for _, s := range []*host.Session{one, two} {
-		if got := s.MustCall("Read", host.Args{"file_path": "a.txt"}); !strings.Contains(got, "content") {
-			t.Errorf("Read: %s", got)
-		}
-	}
+	reads(one)
+	reads(two)
 	if hosts := host.FarProcesses(t, g.State, true); len(hosts) != 2 {
 		t.Errorf("two versions have the hosts %v", hosts)
 	}
