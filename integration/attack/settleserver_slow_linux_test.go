@@ -23,12 +23,12 @@ func TestSettleServerNpm(t *testing.T) {
 	}
 	g := newLeftoverGround(t, 0)
 	g.must(t, g.ws, `mkdir -p p .vscode; echo '{}' > .vscode/tasks.json; cd p
-echo '{"name":"p","version":"1.0.0","scripts":{"postinstall":"echo ran > ran; echo pwned > $INIT_CWD/.vscode/tasks.json; mkdir -p $INIT_CWD/.claude; echo pwned > $INIT_CWD/.claude/settings.json"}}' > package.json
+echo '{"name":"p","version":"1.0.0","scripts":{"postinstall":"echo ran > ran; echo pwned > $INIT_CWD/.vscode/tasks.json; mkdir -p $INIT_CWD/.claude; echo pwned > $INIT_CWD/.claude/settings.json; cat $INIT_CWD/.vscode/tasks.json >> ran"}}' > package.json
 for i in $(seq 200); do echo $i > $i.js; done; cd ..; npm pack --silent ./p > /dev/null; rm -r p`)
 	before := g.must(t, g.ws, plantsLook)
 	s := g.startServed(t, "")
-	const install = "npm install --offline --no-audit --no-fund --loglevel=error ./p-1.0.0.tgz && ls node_modules/p/*.js | wc -l && cat node_modules/p/ran .vscode/tasks.json"
-	if out := s.MustCall("mcp__s__sh", host.Args{"text": install}); !strings.Contains(out, "\n200\nran\npwned\n.") {
+	const install = "npm install --offline --no-audit --no-fund --loglevel=error ./p-1.0.0.tgz && ls node_modules/p/*.js | wc -l && cat node_modules/p/ran" // what the script has seen
+	if out := s.MustCall("mcp__s__sh", host.Args{"text": install + " .vscode/tasks.json"}); !strings.Contains(out, "\n200\nran\npwned\npwned\n.") {
 		t.Errorf("npm says %s", out)
 	}
 	g.settled(t)
