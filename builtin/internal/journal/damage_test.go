@@ -300,7 +300,7 @@ func TestIndexIsReadFromItsCopy(t *testing.T) {
 					s := open(t, Config{Dir: dir})
 					for i := range 9 {
 						change(t, s, Change{Path: path}, fmt.Sprint(i))
-						time.Sleep(1) // no two are of the same time
+						time.Sleep(time.Nanosecond) // no two are of the same time
 					}
 					if err := s.Close(); err != nil {
 						t.Fatal(err)
