@@ -65,6 +65,7 @@ type activeCall struct {
 
 // agree negotiates the version of the protocol.
 func (s *session) agree(ctx context.Context, known string) error {
+	silent := false
 	if known != legacyEra {
 		limit := probeTime
 		if known == modernEra {
@@ -72,6 +73,7 @@ func (s *session) agree(ctx context.Context, known string) error {
 		}
 		probe, cancel := context.WithTimeout(ctx, limit)
 		ok, err := s.discover(probe)
+		silent = probe.Err() != nil
 		cancel()
 		if ok {
 			return nil
@@ -85,7 +87,13 @@ func (s *session) agree(ctx context.Context, known string) error {
 		default:
 		}
 	}
-	return s.initialize(ctx)
+	err := s.initialize(ctx)
+	if _, refused := errors.AsType[*rpcError](err); refused && silent { // it was still starting, and may be a modern one
+		if ok, _ := s.discover(ctx); ok {
+			return nil
+		}
+	}
+	return err
 }
 
 // discover reports whether the server supports the modern era.

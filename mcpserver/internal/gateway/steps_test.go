@@ -18,7 +18,9 @@ import (
 type stepWire struct {
 	silent, dies string
 	modern       bool
+	starts       time.Duration // until it answers; then it speaks one era only
 	progress     time.Duration // between reports of a silent call; 0: there are none
+	ready        time.Time
 	to           *session
 	gone         chan struct{}
 	once         sync.Once
@@ -44,10 +46,17 @@ func (w *stepWire) request(ctx context.Context, method string, params json.RawMe
 			return nil, w.reason
 		}
 	}
+	select {
+	case <-time.After(time.Until(w.ready)):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	switch {
 	case method == "server/discover" && w.modern:
 		return json.RawMessage(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{}}}`), nil
 	case method == "server/discover":
+		return nil, &rpcError{Code: codeNoMethod, Message: "no such method"}
+	case method == "initialize" && w.starts > 0 && w.modern:
 		return nil, &rpcError{Code: codeNoMethod, Message: "no such method"}
 	case method == "initialize":
 		return json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{}}}`), nil
@@ -79,6 +88,7 @@ func stepped(t *testing.T, as *stepWire) (g *Gateway, s *server, connected *int)
 	g.dial = func(_ *upstream, _ context.Context, s *session) error {
 		*connected++
 		s.w = &stepWire{silent: as.silent, dies: as.dies, modern: as.modern, progress: as.progress, to: s,
+			starts: as.starts, ready: time.Now().Add(as.starts),
 			gone: make(chan struct{})}
 		return nil
 	}
@@ -125,6 +135,8 @@ func TestSteps(t *testing.T) {
 	}{
 		{"answers", &stepWire{}, 0, 0, ""},
 		{"silent about its era", &stepWire{silent: "server/discover"}, 0, probeTime, ""},
+		{"slow to start", &stepWire{starts: probeTime + time.Second}, 0, probeTime + time.Second, ""},
+		{"slow to start, modern", &stepWire{starts: probeTime + time.Second, modern: true}, 0, probeTime + time.Second, ""},
 		{"silent", &stepWire{silent: all}, 0, connectTime, "it was not ready within 30s"},
 		{"silent at initialize", &stepWire{silent: "initialize"}, 0, connectTime, "it was not ready within 30s"},
 		{"silent at the list", &stepWire{silent: "tools/list"}, 0, connectTime, "it was not ready within 30s"},
