@@ -133,15 +133,18 @@ func (f follower) covers(path string) bool {
 	return f.box.deniedAtMount[path] != nil
 }
 
-// ended ends a watch whose file or directory is gone, and examines what has its path now, unless a newer watch does.
-// The same watch may be one of the new file or directory already.
+// ended ends a watch whose file or directory is gone, unless a newer watch has its path, and examines the directory
+// that has the path now. Of a new file the watch of the directory that it is in tells: the host also moves files out of
+// masked directories, which are not watched, and they are no denied files then.
 func (f follower) ended(w *watched, deep bool) {
 	f.box.mu.Lock()
 	newer := f.box.watch.byPath[w.path] != w
 	f.box.mu.Unlock()
 	if !newer {
 		f.gone(w.path)
-		f.appeared(w.path, deep)
+		if !w.file {
+			f.appeared(w.path, deep)
+		}
 	}
 }
 
