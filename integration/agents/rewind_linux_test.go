@@ -155,24 +155,6 @@ func TestRewindOddNames(t *testing.T) {
 	}
 }
 
-// TestHistoryOff: the user can switch the history of commands off, a workspace cannot.
-func TestHistoryOff(t *testing.T) {
-	const off = `{"history":{"commands":"off"}}`
-	for file, recorded := range map[string]bool{"config/toolhost/toolhost.json": false, ".claude/settings.json": false,
-		"work/.claude/settings.json": true} {
-		home := host.DoctorHome(t)
-		host.WriteIn(t, home, file, off)
-		t.Chdir(filepath.Join(home, "work"))
-		out, code := host.RunCommand(t, home, "call", "Bash", `{"command":"echo 1 >made"}`)
-		if code != 0 || strings.Contains(out, "[changed 1 file: made]") != recorded {
-			t.Errorf("%s: exit code %d\n%s", file, code, out)
-		}
-		if out, _ := host.RunCommand(t, home, "history", "--json"); strings.Contains(out, "echo 1") != recorded {
-			t.Errorf("%s: the history is %s", file, out)
-		}
-	}
-}
-
 // TestRewindAtHome: what commands change in the home directory is not covered, and that is said. In all of the disk none runs.
 func TestRewindAtHome(t *testing.T) {
 	home := host.DoctorHome(t)

@@ -52,32 +52,6 @@ func TestRunWorks(t *testing.T) {
 	}
 }
 
-// TestRunUnknown has a client that is in no table change its configuration: it works on copies, which the next run finds, and the person's
-// files stay.
-func TestRunUnknown(t *testing.T) {
-	t.Parallel()
-	p := newRunner(t)
-	bin := host.TempDir(t)
-	client := filepath.Join(bin, "otherclient")
-	host.MustWrite(t, client, "#!/bin/sh\nfor f in .otherclient config/otherclient .local/share/otherclient; do echo new >> ~/$f/file && cat ~/$f/file; done\n")
-	host.Must(t, os.Chmod(client, 0o755))
-	files := []string{".otherclient/file", "config/otherclient/file", ".local/share/otherclient/file"}
-	for _, name := range files {
-		host.MustWrite(t, filepath.Join(p.Home, name), "old\n")
-	}
-	for _, want := range []string{"old\nnew\n", "old\nnew\nnew\n"} {
-		if out, ok := p.Run(t, []string{"PATH=" + bin + ":" + os.Getenv("PATH")}, host.Binary, "run", "--",
-			"otherclient"); !ok || !strings.Contains(out, strings.Repeat(want, len(files))) {
-			t.Errorf("it says\n%s\nnot %q", out, want)
-		}
-	}
-	for _, name := range files {
-		if text, err := os.ReadFile(filepath.Join(p.Home, name)); err != nil || string(text) != "old\n" {
-			t.Errorf("%s is %q, %v", name, text, err)
-		}
-	}
-}
-
 // TestRunWeaker runs a client where the sandbox does not hold everything only if it is told to, and says what is missing.
 func TestRunWeaker(t *testing.T) {
 	t.Parallel()
@@ -105,16 +79,5 @@ func TestRunWeaker(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(p.Home, "outside")); err == nil {
 		t.Error("a file was written outside")
-	}
-}
-
-// TestRunNoSize has a client in a terminal that tells no size, as some programs that run others give them.
-func TestRunNoSize(t *testing.T) {
-	t.Parallel()
-	p := newRunner(t)
-	out, _ := p.Run(t, nil, "python3", "-c", `import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)`, host.Binary,
-		"run", "--", "sh", "-c", "stty size; test -t 0 && echo terminal; exit 5")
-	if !strings.Contains(out, "0 0\r\n") || !strings.Contains(out, "terminal") {
-		t.Errorf("it says %q", out)
 	}
 }

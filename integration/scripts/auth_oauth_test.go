@@ -135,6 +135,7 @@ func knock(t *testing.T, url, bearer string) (status int, challenge, body string
 
 // TestOAuth starts a host whose issuer is away, lets it come, and attacks it with tokens of every kind.
 func TestOAuth(t *testing.T) {
+	t.Parallel()
 	l := newLogin(t)
 	l.goAway(true)
 	home := host.TempDir(t)

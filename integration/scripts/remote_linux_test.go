@@ -80,6 +80,7 @@ func (g farGround) kill(hosts bool) {
 // TestRemote: over both transports, and with -tags slow in both eras, a client sees what it would see of a host on its
 // own machine. The program is sent first. The link is cut while a command runs. The far host ends when it is idle.
 func TestRemote(t *testing.T) {
+	t.Parallel()
 	g := newFarGround(t)
 	host.Must(t, os.RemoveAll(filepath.Join(g.State, "program")))
 	g.Put("a.txt", "content\n")
@@ -116,6 +117,7 @@ func TestRemote(t *testing.T) {
 
 // TestRemoteRefused: what is wrong with a target is said in the answer to the first message, and nothing runs here.
 func TestRemoteRefused(t *testing.T) {
+	t.Parallel()
 	g := newFarGround(t)
 	g.Put("a.txt", "content\n")
 	empty, long := filepath.Join(g.Home, "noexec"), filepath.Join(g.Home, strings.Repeat("long", 25))
