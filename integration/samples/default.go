@@ -2,4 +2,4 @@
 
 package samples
 
-const usual = 1.0 / 6
+const usual = 1.0 / 10

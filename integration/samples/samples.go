@@ -1,7 +1,7 @@
 // Package samples sets how much of a large table a test runs, and how many rounds of a random test.
 //
-// The numbers in the tests are those of -tags slow. Without the tag, or with the race detector, a sixth of them is run, and with
-// -short an eighteenth. .ci/run finds the tests by the names of these functions, and runs all without the race detector.
+// The numbers in the tests are those of -tags slow. Without the tag a tenth of them is run, with -short a thirtieth, and with
+// the race detector a sixth. .ci/run finds the tests by the names of these functions, and runs all without the race detector.
 // -samples=100 makes a night's run of them.
 package samples
 
@@ -39,7 +39,7 @@ func Step(n int) int { return max(1, int(math.Round(float64(n)/size()))) }
 // Of returns every Step(n)-th entry of a table.
 func Of[T any](table []T, n int) []T { return every(table, Step(n)) }
 
-// Few returns an eighteenth of a table whose entries are slow; with -tags slow all of it.
+// Few returns a thirtieth of a table whose entries are slow; with -tags slow all of it.
 func Few[T any](table []T) []T {
 	if size() >= 1 {
 		return table
