@@ -133,9 +133,9 @@ func (f follower) covers(path string) bool {
 	return f.box.deniedAtMount[path] != nil
 }
 
-// ended ends a watch whose file or directory is gone, unless a newer watch has its path, and examines the directory
-// that has the path now. Of a new file the watch of the directory that it is in tells: the host also moves files out of
-// masked directories, which are not watched, and they are no denied files then.
+// ended ends a watch whose file or directory is gone, unless a newer watch has its path. It examines the directory that
+// has this path now. It examines no file: the watch of its directory reports a new one, and masked directories have no
+// watch because the host moves files out of them that are not denied any more.
 func (f follower) ended(w *watched, deep bool) {
 	f.box.mu.Lock()
 	newer := f.box.watch.byPath[w.path] != w
@@ -241,7 +241,7 @@ func (w *watches) addPath(path string, file bool) bool {
 		at = &watched{path: path, file: file}
 		w.byPath[path] = at
 	}
-	if file { // its watch may be that of what had the path, or a directory above it, before
+	if file { // also if it has a watch, which may be that of another file with this path
 		w.feed.WatchFile(&at.watch, at, path)
 	} else {
 		w.feed.WatchPath(&at.watch, at, path)
