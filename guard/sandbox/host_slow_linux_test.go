@@ -17,7 +17,7 @@ import (
 )
 
 // The program of a connection is the one that has called connect(2), whatever its process runs when the question comes,
-// and whoever holds the socket then.
+// and whichever process holds the socket then.
 func TestHostsKnowTheProgram(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
