@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/integration/testenv"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/httpserver"
@@ -100,6 +101,7 @@ func TestCallsOfAScopeAreBoundedOverHTTP(t *testing.T) {
 
 // Readers that take nothing of long results hold no one.
 func TestStalledReadersHoldNobody(t *testing.T) {
+	testenv.NotShort(t, "fills connections until limits end them")
 	t.Parallel()
 	const stalled = 8
 	h, _ := openHost(t, map[string]string{"a.txt": "content\n", "long.txt": strings.Repeat("a long line of text\n", 1500)}, mayRun)

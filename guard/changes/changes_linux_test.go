@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/integration/testenv"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -229,7 +230,7 @@ func TestMost(t *testing.T) {
 // TestCloseWhileReading closes feeds while others read and events arrive.
 func TestCloseWhileReading(t *testing.T) {
 	dir := t.TempDir()
-	for range 50 {
+	for range samples.Raced(50) {
 		a, b := open(t, 9), open(t, 9)
 		watch(t, a, "a", dir)
 		watch(t, b, "b", dir)

@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestSequencer has a rebase stop halfway: what it would run when the person goes on is held, unless the person told git
 // to run it, and the rebase can go on in commands all the same.
 func TestSequencer(t *testing.T) {
+	testenv.NotShort(t, "rebases for each row")
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
 	}

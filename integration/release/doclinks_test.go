@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // A docTree is what the comments of this repository can name.
@@ -266,6 +267,7 @@ var innerCapital = regexp.MustCompile(`^\w*[a-z][A-Z]\w*$`)
 
 // TestDocLinks: what a comment or the page on the architecture names in this repository exists.
 func TestDocLinks(t *testing.T) {
+	testenv.NotShort(t, "reads the whole project")
 	d := readDocTree(t)
 	for name, file := range d.files {
 		for _, group := range file.Comments {

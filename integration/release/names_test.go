@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 //go:generate go test . -run TestNames -update
@@ -18,6 +19,7 @@ import (
 // TestNames holds every name under which the project is found against the module line of go.mod, the one place where its owner and
 // repository are chosen: after a change of that line and of the imports, go generate ./integration/... writes the others.
 func TestNames(t *testing.T) {
+	testenv.NotShort(t, "reads the whole project")
 	line, _, _ := strings.Cut(string(readRelease(t, "go.mod")), "\n")
 	repository := strings.TrimPrefix(line, "module github.com/")
 	if host.Module != "github.com/"+repository+"/" {

@@ -217,6 +217,7 @@ func seq(n int) string {
 
 // TestLinksAndMoves: hard links, files that leave or enter ignored directories, and repositories that go are told.
 func TestLinksAndMoves(t *testing.T) {
+	testenv.NotShort(t, "runs git for each row")
 	const before = "git init -q; echo ig/ >.gitignore; mkdir -p ig/deep d; echo x >ig/x; echo y >ig/deep/y; echo a >a; ln a b; ln a d/c; echo z >z; git init -q n; echo 1 >n/f; mkdir s; echo gitdir: ../g >s/.git; "
 	for _, tt := range []struct{ name, command, want, note string }{
 		{"removed name", "rm b", "deleted b \"a\\n\" links a d/c\n", ""},

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // jupyter is a notebook as Jupyter writes them. The $ stand for a picture.
@@ -288,6 +290,7 @@ func TestRenderPixels(t *testing.T) {
 
 // A notebook with millions of small parts takes little memory, and its other cells are shown.
 func TestNotebookBoundsMemory(t *testing.T) {
+	testenv.NotShort(t, "reads notebooks of 40 MB")
 	const many = 1_000_000
 	cell := func(outputs string) string {
 		return `{"cells":[{"cell_type":"code","id":"a","metadata":{},"source":"x","outputs":[` + outputs +

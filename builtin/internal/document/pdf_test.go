@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/samples"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // worker is, with the race detector, a program without it: PDFium is 30 times as slow with it.
@@ -70,6 +71,7 @@ func readPDF(tb testing.TB, content []byte, from, to int) (*Pages, error) {
 
 // TestPDFDraw draws a page that has text, and takes the file as its offset stands.
 func TestPDFDraw(t *testing.T) {
+	testenv.NotShort(t, "compiles the reader")
 	f := openFile(t, makePDF("", textPage("Hello")))
 	if _, err := f.Seek(7, 0); err != nil {
 		t.Fatal(err)

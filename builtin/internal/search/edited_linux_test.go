@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 	"github.com/toolhost/toolhost/integration/samples"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // settled waits until a file that was just changed can be told from one that is
@@ -129,6 +130,7 @@ func TestPageAhead(t *testing.T) {
 // TestPageAheadMeanwhile changes a tree between two parts of a listing, and lets another
 // search find that out first.
 func TestPageAheadMeanwhile(t *testing.T) {
+	testenv.NotShort(t, "makes seven trees")
 	root := writeTree(t, many())
 	scope := Scope{Base: root, Path: root}
 	all := GrepQuery{Scope: scope, Pattern: "needle", Mode: Count}

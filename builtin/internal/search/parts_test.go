@@ -5,11 +5,14 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestParts finds texts at any place in large files, and nothing in files that only seem to
 // hold them.
 func TestParts(t *testing.T) {
+	testenv.NotShort(t, "searches 100 large files")
 	const partSize = 4 * firstRead
 	const size = firstRead + 2*partSize + 100
 	filler := strings.Repeat("...............\n", size/16+1)[:size]

@@ -4,11 +4,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestAttended: a command is the same whether a thread waits for it, for how long, and
 // whether one does already.
 func TestAttended(t *testing.T) {
+	testenv.NotShort(t, "runs many commands")
 	start, count := startConcluding()
 	r := newRunner(t, Config{InheritPath: true, Start: start})
 	for text, want := range map[string]string{

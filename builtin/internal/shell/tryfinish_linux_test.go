@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
-
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // concluding is a process on the host that can be concluded, as one of a sandbox.
@@ -48,6 +49,7 @@ func (p concluding) TryFinish() (files int, ok bool) {
 // TestRunFinished: commands do the same where their shells are ended at their last
 // word.
 func TestRunFinished(t *testing.T) {
+	testenv.NotShort(t, "runs the table of TestRun")
 	start, count := startConcluding()
 	testRun(t, start)
 	if count.Load() == 0 {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestWithoutImages: what a page has of images, and what is shown of it.
@@ -128,6 +130,7 @@ func TestPageCode(t *testing.T) {
 
 // TestImagesAreLinear: texts that begin many images take no time that grows faster than they do.
 func TestImagesAreLinear(t *testing.T) {
+	testenv.NotShort(t, "converts 8 MB")
 	for _, unit := range []string{"![", "![a", "![](", "![]", "<img ", "<a x", "!\U0010fffd[", "![](<"} {
 		done := make(chan string, 1)
 		go func() { done <- withoutImages(strings.Repeat(unit, 1<<20/len(unit))) }()

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // topics are sections of a manual, each with a sentence that only it has, and a question as a model asks it.
@@ -57,6 +59,7 @@ func manual() string {
 
 // TestPrompt: of a long manual the section that is asked for is shown.
 func TestPrompt(t *testing.T) {
+	testenv.NotShort(t, "reads a manual 20 times")
 	text := manual()
 	if len(text) < 300_000 {
 		t.Fatalf("the manual has %d bytes", len(text))

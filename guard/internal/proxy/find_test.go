@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestFinder: what is found in one pass is what is found by looking for each text at each place, in texts of few letters.
@@ -17,7 +19,7 @@ func TestFinder(t *testing.T) {
 		}
 		return string(b)
 	}
-	for range 20_000 {
+	for range samples.Rounds(20_000) {
 		var pairs []pair
 		for range random.IntN(4) {
 			pairs = append(pairs, pair{text(2 + random.IntN(7)), "x"})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/integration/samples"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestReachAddresses: which addresses a server may name, by its own.
@@ -129,6 +130,7 @@ func publicLogin(l *login, a *httptest.Server) *login {
 
 // TestReachOfLogin: no document of a public server leads a login to this machine, and no request arrives there.
 func TestReachOfLogin(t *testing.T) {
+	testenv.NotShort(t, "logs in to many servers")
 	refusal := regexp.MustCompile("address guard|https is required|it redirects to|authorization server redirects to|^url: ")
 	for i, address := range []string{"127.0.0.2", "localhost", "[::1]"} {
 		port, requests := inner(t, address)

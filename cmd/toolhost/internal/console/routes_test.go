@@ -10,6 +10,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // dial opens a connection to a server of the pages that waits for no one for longer than a moment.
@@ -30,6 +32,7 @@ func (s *served) dial(t *testing.T) net.Conn {
 
 // TestNobodyHoldsConnections sends half of what it announces, and asks for what it does not read: the connection is closed.
 func TestNobodyHoldsConnections(t *testing.T) {
+	testenv.NotShort(t, "fills connections until limits end them")
 	s := serve(t, nil)
 	for name, head := range map[string]string{
 		"nothing there": "POST /nothing HTTP/1.1", "another method": "PUT / HTTP/1.1", "another site": "POST /leave HTTP/1.1\r\nOrigin: http://evil.example",

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // places are far hosts by the names of their workspaces.
@@ -67,6 +69,7 @@ func mustEnter(t *testing.T, r *Relays, w Workspace, body string) {
 // TestRelaysIdle: the link of a workspace is closed when it has been idle, not before, and not while tasks run there. It
 // is opened again by the next call.
 func TestRelaysIdle(t *testing.T) {
+	testenv.NotShort(t, "starts processes")
 	synctest.Test(t, func(t *testing.T) {
 		all := places{"a": newSite(t), "b": newSite(t)}
 		r := newRelays(t, RelaysConfig{Idle: time.Minute})

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/samples"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 const testToken = "the-token"
@@ -266,6 +267,7 @@ func cutAtEveryByte(t *testing.T) {
 
 // TestManyCuts breaks every link soon while calls of all sizes run at once.
 func TestManyCuts(t *testing.T) {
+	testenv.NotShort(t, "starts processes")
 	long := samples.Rounds(5)
 	synctest.Test(t, func(t *testing.T) { manyCuts(t, long) })
 }

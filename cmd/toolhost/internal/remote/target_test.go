@@ -14,6 +14,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 func TestParse(t *testing.T) {
@@ -180,25 +182,31 @@ func TestSettingsAreSent(t *testing.T) {
 
 // TestKilledLauncher: what a launcher printed is not the reason of its end if it was killed here, unless it is known.
 func TestKilledLauncher(t *testing.T) {
+	testenv.NotShort(t, "waits until a process is killed")
 	for said, want := range map[string]string{"Welcome!": "did nothing",
 		"Host key verification failed.": "the host key is not known"} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		p, err := launch(ctx, Target{Name: "x", Argv: []string{"sh", "-c", "trap '' TERM HUP; echo '" + said + "' >&2; echo; exec sleep 60", "sh"}}, func() (string, error) { return "", nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.ReadByte(); err != nil { // it has printed
-			t.Fatal(err)
-		}
-		cancel(errors.New("it did nothing"))
-		if _, _, err := p.await(ctx, greetingMark); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", said, err)
-		}
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			p, err := launch(ctx, Target{Name: "x", Argv: []string{"sh", "-c",
+				"trap '' TERM HUP; echo '" + said + "' >&2; echo; exec sleep 60", "sh"}}, func() (string, error) { return "", nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.ReadByte(); err != nil { // it has printed
+				t.Fatal(err)
+			}
+			cancel(errors.New("it did nothing"))
+			if _, _, err := p.await(ctx, greetingMark); err == nil || !strings.Contains(err.Error(), want) {
+				t.Error(err)
+			}
+		})
 	}
 }
 
 // TestSharedDirectory: a program that another user there could have put in its place is not started.
 func TestSharedDirectory(t *testing.T) {
+	testenv.NotShort(t, "starts many shells")
 	const another = 12345
 	chown := func(path string) {
 		if os.Getuid() != 0 {
