@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
 func TestFromEnv(t *testing.T) {
@@ -153,4 +154,13 @@ func FuzzParseHeaders(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestKindThatIsNotSent(t *testing.T) {
+	rm := metricdata.ResourceMetrics{ScopeMetrics: []metricdata.ScopeMetrics{{
+		Metrics: []metricdata.Metrics{{Name: "x", Data: metricdata.Summary{}}},
+	}}}
+	if err := newMetricExporter(endpoint{}).Export(context.Background(), &rm); err == nil {
+		t.Error("a kind that is not encoded was dropped without a word")
+	}
 }

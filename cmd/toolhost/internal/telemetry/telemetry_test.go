@@ -20,9 +20,8 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	"go.opentelemetry.io/otel/semconv/v1.40.0/mcpconv"
-	metricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	spanpb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
@@ -43,7 +42,7 @@ type collector struct {
 	mu      sync.Mutex
 	spans   []*spanpb.Span
 	service string
-	metrics []*metricspb.ExportMetricsServiceRequest
+	metrics []*metricspb.MetricsData
 }
 
 func startCollector(t *testing.T) *collector {
@@ -63,15 +62,16 @@ func startCollector(t *testing.T) *collector {
 	return c
 }
 
+// take keeps a message. A request of a collector's service has the fields of these types, whose package needs no gRPC.
 func (c *collector) take(path string, body []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if path == "/v1/metrics" {
-		var m metricspb.ExportMetricsServiceRequest
+		var m metricspb.MetricsData
 		c.metrics = append(c.metrics, &m)
 		return proto.Unmarshal(body, &m)
 	}
-	var m tracepb.ExportTraceServiceRequest
+	var m spanpb.TracesData
 	if err := proto.Unmarshal(body, &m); err != nil {
 		return err
 	}
