@@ -91,16 +91,11 @@ func (m *message) attributes(field int, all []attribute.KeyValue) {
 	}
 }
 
+// anyValue writes the value of an attribute: a number, a list of texts, or a text.
 func (m *message) anyValue(v attribute.Value) {
 	switch v.Type() {
-	case attribute.BOOL:
-		m.alwaysVarint(2, number01(v.AsBool()))
 	case attribute.INT64:
 		m.alwaysVarint(3, uint64(v.AsInt64()))
-	case attribute.FLOAT64:
-		m.alwaysDouble(4, v.AsFloat64())
-	case attribute.STRING:
-		m.alwaysBytes(1, []byte(v.AsString()))
 	case attribute.STRINGSLICE:
 		m.message(5, func(m *message) {
 			for _, s := range v.AsStringSlice() {
@@ -110,14 +105,6 @@ func (m *message) anyValue(v attribute.Value) {
 	default:
 		m.alwaysBytes(1, []byte(v.String()))
 	}
-}
-
-// number01 returns 1 for true and 0 for false.
-func number01(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // exportRequest returns a request to a collector with the data of one resource. The outer structure is the same for

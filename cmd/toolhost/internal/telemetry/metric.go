@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	"go.opentelemetry.io/otel/attribute"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
@@ -68,25 +67,14 @@ func encodeMetrics(rm *metricdata.ResourceMetrics) (request message, err error) 
 }
 
 func (m *message) metric(v metricdata.Metrics) error {
+	data, ok := v.Data.(metricdata.Histogram[float64])
+	if !ok {
+		return fmt.Errorf("the metric %s is of a kind that is not sent: %T", v.Name, v.Data)
+	}
 	m.string(1, v.Name)
 	m.string(2, v.Description)
 	m.string(3, v.Unit)
-	switch data := v.Data.(type) {
-	case metricdata.Gauge[int64]:
-		m.message(5, func(m *message) { points(m, data.DataPoints) })
-	case metricdata.Gauge[float64]:
-		m.message(5, func(m *message) { points(m, data.DataPoints) })
-	case metricdata.Sum[int64]:
-		m.message(7, func(m *message) { sum(m, data) })
-	case metricdata.Sum[float64]:
-		m.message(7, func(m *message) { sum(m, data) })
-	case metricdata.Histogram[int64]:
-		m.message(9, func(m *message) { histogram(m, data) })
-	case metricdata.Histogram[float64]:
-		m.message(9, func(m *message) { histogram(m, data) })
-	default:
-		return fmt.Errorf("the metric %s is of a kind that is not sent: %T", v.Name, data)
-	}
+	m.message(9, func(m *message) { histogram(m, data) })
 	return nil
 }
 
@@ -101,25 +89,7 @@ func temporality(t metricdata.Temporality) uint64 {
 	return 0
 }
 
-func sum[N int64 | float64](m *message, s metricdata.Sum[N]) {
-	points(m, s.DataPoints)
-	m.varint(2, temporality(s.Temporality))
-	m.varint(3, number01(s.IsMonotonic))
-}
-
-func points[N int64 | float64](m *message, all []metricdata.DataPoint[N]) {
-	for _, p := range all {
-		m.message(1, func(m *message) {
-			m.time(2, p.StartTime)
-			m.time(3, p.Time)
-			number(m, p.Value, 4, 6)
-			exemplars(m, 5, p.Exemplars)
-			m.attributes(7, slice(p.Attributes))
-		})
-	}
-}
-
-func histogram[N int64 | float64](m *message, h metricdata.Histogram[N]) {
+func histogram(m *message, h metricdata.Histogram[float64]) {
 	for _, p := range h.DataPoints {
 		m.message(1, func(m *message) {
 			m.time(2, p.StartTime)
@@ -127,41 +97,31 @@ func histogram[N int64 | float64](m *message, h metricdata.Histogram[N]) {
 			if p.Count != 0 {
 				m.alwaysFixed64(4, p.Count)
 			}
-			m.alwaysDouble(5, float64(p.Sum))
+			m.alwaysDouble(5, p.Sum)
 			m.packed(6, p.BucketCounts)
 			m.packedDoubles(7, p.Bounds)
-			exemplars(m, 8, p.Exemplars)
-			m.attributes(9, slice(p.Attributes))
+			exemplars(m, p.Exemplars)
+			m.attributes(9, p.Attributes.ToSlice())
 			if v, ok := p.Min.Value(); ok {
-				m.alwaysDouble(11, float64(v))
+				m.alwaysDouble(11, v)
 			}
 			if v, ok := p.Max.Value(); ok {
-				m.alwaysDouble(12, float64(v))
+				m.alwaysDouble(12, v)
 			}
 		})
 	}
 	m.varint(2, temporality(h.Temporality))
 }
 
-func exemplars[N int64 | float64](m *message, field int, all []metricdata.Exemplar[N]) {
+func exemplars(m *message, all []metricdata.Exemplar[float64]) {
 	for _, e := range all {
-		m.message(field, func(m *message) {
+		m.message(8, func(m *message) {
 			m.time(2, e.Time)
-			number(m, e.Value, 3, 6)
+			m.alwaysDouble(3, e.Value)
 			m.bytes(4, e.SpanID)
 			m.bytes(5, e.TraceID)
 			m.attributes(7, e.FilteredAttributes)
 		})
-	}
-}
-
-// number writes a value into the field for its type: double or integer.
-func number[N int64 | float64](m *message, v N, double, integer int) {
-	switch v := any(v).(type) {
-	case int64:
-		m.alwaysFixed64(integer, uint64(v))
-	case float64:
-		m.alwaysDouble(double, v)
 	}
 }
 
@@ -180,5 +140,3 @@ func (m *message) packedDoubles(field int, all []float64) {
 	}
 	m.bytes(field, inner)
 }
-
-func slice(s attribute.Set) []attribute.KeyValue { return s.ToSlice() }
