@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,16 +111,46 @@ func (p *pageOpener) page(address string) error {
 // openAddress opens a web page in the user's browser. The settings of the desktop select the browser, so commands
 // must not be able to write these.
 func openAddress(text string) error {
-	if dir, err := os.UserConfigDir(); err != nil || hostprogram.Exposed(dir) {
+	dir, err := os.UserConfigDir()
+	if err != nil || hostprogram.Exposed(dir) {
 		return fmt.Errorf("the page is not opened, because commands can write the settings of the browser in %q: "+
 			"open it yourself: %s", dir, text)
 	}
-	cmd := hostprogram.Command(context.Background(), "xdg-open", text)
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("the page cannot be opened here (%w): open it yourself: %s", err, text)
+	for _, command := range openers(runtime.GOOS, os.Getenv("BROWSER"), text) {
+		cmd := hostprogram.Command(context.Background(), command[0], command[1:]...)
+		if err = cmd.Start(); err == nil {
+			go cmd.Wait()
+			return nil
+		}
 	}
-	go cmd.Wait()
-	return nil
+	return fmt.Errorf("the page cannot be opened here (%w): open it yourself: %s", err, text)
+}
+
+// openers returns the commands that open a page, in order of preference. On Unix these are the programs of $BROWSER,
+// a list separated by colons, except those that tools or commands can write.
+func openers(system, browser, address string) (all [][]string) {
+	switch system {
+	case "darwin":
+		return [][]string{{"open", address}}
+	case "windows":
+		return [][]string{{"rundll32", "url.dll,FileProtocolHandler", address}}
+	}
+	for command := range strings.SplitSeq(browser, ":") {
+		if len(hostprogram.Clean([]string{"BROWSER=" + strings.ReplaceAll(command, "%s", "")})) == 0 {
+			continue
+		}
+		words := strings.Fields(command)
+		if !strings.Contains(command, "%s") {
+			words = append(words, "%s")
+		}
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "%s", address)
+		}
+		if len(words) > 1 {
+			all = append(all, words)
+		}
+	}
+	return append(all, []string{"xdg-open", address})
 }
 
 // checkAddress returns an error for an address that is not a page of one of the hosts.
