@@ -180,16 +180,12 @@ func (t *logTail) last(q *logQuery) (lines [][]byte, err error) {
 		if n == 0 {
 			err = t.read(keep)
 		} else {
-			var f *os.File
-			if f, err = openLog(rotated(t.path, n)); errors.Is(err, fs.ErrNotExist) {
-				return lines, nil
-			} else if err == nil {
-				older := logTail{file: f}
-				err = older.read(keep)
-				older.close()
-			}
+			err = t.readOlder(n, keep)
 		}
-		if err != nil {
+		switch {
+		case n > 0 && errors.Is(err, fs.ErrNotExist):
+			return lines, nil
+		case err != nil:
 			return nil, err
 		}
 		lines = append(of, lines...)
@@ -198,6 +194,16 @@ func (t *logTail) last(q *logQuery) (lines [][]byte, err error) {
 		}
 	}
 	return lines, nil
+}
+
+// readOlder calls do for each complete line of the log before n rotations.
+func (t *logTail) readOlder(n int, do func(line []byte) error) error {
+	f, err := openLog(rotated(t.path, n))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return (&logTail{file: f}).read(do)
 }
 
 // rotated is the name of the log before n rotations.
@@ -280,14 +286,7 @@ func (t *logTail) between(was fs.FileInfo, do func(line []byte) error) error {
 		}
 	}
 	for n--; n > 0; n-- {
-		f, err := openLog(rotated(t.path, n))
-		if err != nil {
-			return nil
-		}
-		whole := logTail{file: f}
-		err = whole.read(do)
-		whole.close()
-		if err != nil {
+		if err := t.readOlder(n, do); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
