@@ -153,7 +153,7 @@ func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Requ
 		say("note:   the file names paths of this machine: think before you commit it\n")
 	}
 	for i, arg := range r.Server.Args {
-		if i > 0 && r.Server.Args[i-1] == "--root" && within(r.Server.Command, arg) {
+		if i > 0 && r.Server.Args[i-1] == "--root" && isBelow(r.Server.Command, arg) {
 			say("note:   %s lies in the root %s, where an agent could replace it\n", sanitized(r.Server.Command),
 				sanitized(arg))
 		}
@@ -162,10 +162,4 @@ func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Requ
 		say("keeps:  %s\n", keptTools(client))
 	}
 	return err
-}
-
-// within reports whether a path lies in a directory.
-func within(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }

@@ -116,10 +116,6 @@ func heldFiles(keeper *settle.Keeper, paths []string) (files []settle.File, err 
 			}
 		}
 	}
-	within := func(path, dir string) bool {
-		return path == dir ||
-			strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
-	}
 	for _, dir := range keeper.Dirs() {
 		list, err := keeper.Held(dir)
 		if err != nil {
@@ -127,7 +123,7 @@ func heldFiles(keeper *settle.Keeper, paths []string) (files []settle.File, err 
 		}
 		for _, f := range list {
 			if slices.ContainsFunc(names,
-				func(name string) bool { return within(f.Path, name) || len(paths) == 0 && within(name, dir) }) {
+				func(name string) bool { return isBelow(f.Path, name) || len(paths) == 0 && isBelow(name, dir) }) {
 				files = append(files, f)
 			}
 		}

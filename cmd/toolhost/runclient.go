@@ -148,10 +148,7 @@ func (r *runClient) layer(spec *builtin.CellSpec, dir string, number int) (layer
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(r.roots, func(root string) bool {
-		rel, err := filepath.Rel(real, root)
-		return err == nil && filepath.IsLocal(rel)
-	}) {
+	if slices.ContainsFunc(r.roots, func(root string) bool { return isBelow(root, real) }) {
 		return dir, nil
 	}
 	layer = filepath.Join(r.state, strconv.Itoa(number)+"-"+strings.Trim(filepath.Base(dir), "."))

@@ -149,19 +149,16 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 // closedIn returns the paths in the user's work tree that rules hide from commands. In the client's host, rules with
 // relative names apply to the worktree, and the user's work tree lies outside of all roots, where commands may read.
 func closedIn(w *builtin.Worktree, home string, policy *guard.Policy) (closed []string) {
-	holds := func(dir, path string) bool {
-		return path == dir || strings.HasPrefix(path, dir+string(filepath.Separator))
-	}
 	commands := policy.Commands()
 	// What cannot be listed cannot be read either.
 	_ = filepath.WalkDir(w.Source, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || path == w.Source || !commands.Denied(path, d.IsDir()):
 			return nil
-		case holds(path, w.Tree()): // the host's state is hidden from the client anyway
+		case isBelow(w.Tree(), path): // the host's state is hidden from the client anyway
 			return fs.SkipDir
 		// The secrets of a home directory are, too.
-		case holds(w.Source, home) && commands.ReadRule(path) == "" && commands.ReadRule(filepath.Join(path, "x")) == "":
+		case isBelow(home, w.Source) && commands.ReadRule(path) == "" && commands.ReadRule(filepath.Join(path, "x")) == "":
 		default:
 			closed = append(closed, path)
 		}
