@@ -11,18 +11,16 @@ import (
 )
 
 // A metricExporter sends metrics.
-type metricExporter struct{ exporter }
+type metricExporter struct{ *sender }
 
 // newMetricExporter returns an exporter of metrics.
-func newMetricExporter(cfg endpoint) *metricExporter {
-	return &metricExporter{exporter{newSender(cfg)}}
-}
+func newMetricExporter(cfg endpoint) *metricExporter { return &metricExporter{newSender(cfg)} }
 
 var _ sdk.Exporter = (*metricExporter)(nil)
 
 // Temporality implements the SDK's interface.
 func (e *metricExporter) Temporality(k sdk.InstrumentKind) metricdata.Temporality {
-	if e.sender.cfg.Delta && k != sdk.InstrumentKindUpDownCounter && k != sdk.InstrumentKindObservableUpDownCounter {
+	if e.cfg.Delta && k != sdk.InstrumentKindUpDownCounter && k != sdk.InstrumentKindObservableUpDownCounter {
 		return metricdata.DeltaTemporality
 	}
 	return metricdata.CumulativeTemporality
@@ -42,7 +40,7 @@ func (e *metricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetr
 	if err != nil {
 		return err
 	}
-	return e.sender.send(ctx, request)
+	return e.send(ctx, request)
 }
 
 // ForceFlush implements the SDK's interface. The exporter holds nothing back.

@@ -62,17 +62,11 @@ func (s *sender) close() {
 	s.http.CloseIdleConnections()
 }
 
-// An exporter has what the exporters of all signals share.
-type exporter struct{ sender *sender }
-
 // Shutdown implements the SDK's interfaces.
-func (e *exporter) Shutdown(context.Context) error {
-	e.Close()
+func (s *sender) Shutdown(context.Context) error {
+	s.close()
 	return nil
 }
-
-// Close cancels what is being sent.
-func (e *exporter) Close() { e.sender.close() }
 
 // errPassing is a temporary error, after which the message is sent again.
 type errPassing struct {

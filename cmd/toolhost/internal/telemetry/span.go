@@ -8,10 +8,10 @@ import (
 )
 
 // A spanExporter sends spans.
-type spanExporter struct{ exporter }
+type spanExporter struct{ *sender }
 
 // newSpanExporter returns an exporter of spans.
-func newSpanExporter(cfg endpoint) *spanExporter { return &spanExporter{exporter{newSender(cfg)}} }
+func newSpanExporter(cfg endpoint) *spanExporter { return &spanExporter{newSender(cfg)} }
 
 var _ sdk.SpanExporter = (*spanExporter)(nil)
 
@@ -20,7 +20,7 @@ func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan
 	if len(spans) == 0 {
 		return nil
 	}
-	return e.sender.send(ctx, encodeSpans(spans))
+	return e.send(ctx, encodeSpans(spans))
 }
 
 // encodeSpans returns an ExportTraceServiceRequest. All spans are of one tracer, and so of one resource and scope.

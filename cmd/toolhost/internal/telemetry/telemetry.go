@@ -130,7 +130,7 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 		provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 		t.tracer = provider.Tracer(scopeName, trace.WithInstrumentationVersion(cfg.Version),
 			trace.WithSchemaURL(schemaURL))
-		t.shutdown, t.giveUp = append(t.shutdown, provider.Shutdown), append(t.giveUp, exporter.Close)
+		t.shutdown, t.giveUp = append(t.shutdown, provider.Shutdown), append(t.giveUp, exporter.close)
 	}
 	if withMetrics {
 		exporter := newMetricExporter(metrics)
@@ -140,7 +140,7 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 			metric.WithSchemaURL(schemaURL))
 		t.duration, err = meter.Float64Histogram(durationName,
 			metric.WithDescription(durationText), metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(buckets...))
-		t.shutdown, t.giveUp = append(t.shutdown, provider.Shutdown), append(t.giveUp, exporter.Close)
+		t.shutdown, t.giveUp = append(t.shutdown, provider.Shutdown), append(t.giveUp, exporter.close)
 		wrong = errors.Join(wrong, err)
 	}
 	return t, wrong
