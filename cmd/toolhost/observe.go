@@ -110,15 +110,13 @@ func (f *observeFlags) apply(cfg *mcpserver.Config) error {
 
 // watch adds tracing and metrics to the host of this configuration, if the flags ask for them.
 func (f *observeFlags) watch(cfg *mcpserver.Config) {
-	if telemetry.Asked() {
-		var err error
-		if f.traces, err = telemetry.Start(context.Background(),
-			telemetry.Config{Version: cfg.Version, Log: cfg.Log}); err != nil {
-			cfg.Log.Warn("OpenTelemetry cannot do all that the environment asks for", "error", err)
-		}
-		if f.traces != nil {
-			cfg.Observers = append(cfg.Observers, f.traces)
-		}
+	var err error
+	if f.traces, err = telemetry.Start(context.Background(),
+		telemetry.Config{Version: cfg.Version, Log: cfg.Log}); err != nil {
+		cfg.Log.Warn("OpenTelemetry cannot do all that the environment asks for", "error", err)
+	}
+	if f.traces != nil {
+		cfg.Observers = append(cfg.Observers, f.traces)
 	}
 	if f.metrics.Address != "" {
 		f.count = metrics.New()

@@ -66,24 +66,11 @@ type Telemetry struct {
 	giveUp   []func() // cancel what is being sent
 }
 
-// Asked reports whether the environment asks for traces or metrics. It takes hardly any time.
-func Asked() bool {
-	for _, name := range []string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-		"OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER",
-	} {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // HideSecrets removes from the environment what would let later commands send data to the collector as this host: the
 // headers, and the user and password in an address. If Start is used, it must be called before.
 func HideSecrets() {
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"} {
+	for _, signal := range []string{"", "TRACES_", "METRICS_", "LOGS_"} {
+		name := "OTEL_EXPORTER_OTLP_" + signal + "ENDPOINT"
 		if text := os.Getenv(name); strings.Contains(text, "@") {
 			bare := ""
 			if u, err := url.Parse(text); err == nil && u.Host != "" {
@@ -92,10 +79,7 @@ func HideSecrets() {
 			}
 			_ = os.Setenv(name, bare) // fails only for invalid names and values
 		}
-	}
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-		"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS"} {
-		_ = os.Unsetenv(name) // fails only for invalid names
+		_ = os.Unsetenv("OTEL_EXPORTER_OTLP_" + signal + "HEADERS") // fails only for invalid names
 	}
 }
 
