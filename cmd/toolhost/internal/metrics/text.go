@@ -56,12 +56,7 @@ func (p *page) sample(name string, of labels, value float64) {
 	p.WriteByte('\n')
 }
 
-func number(v float64) string {
-	if math.IsInf(v, 1) {
-		return "+Inf"
-	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
-}
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // one writes a family with one sample without labels.
 func (p *page) one(f family, value float64) {
