@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -24,28 +24,18 @@ func welcome(cmd *cobra.Command, _ []string) error {
 		here = []string{"none that toolhost knows"}
 	}
 	next := firstClient()
-	return writeRows(cmd.OutOrStdout(), [][2]string{
+	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	for _, row := range [][2]string{
 		{"sandbox here", sandboxLine(cmd.Context(), nil)},
 		{"clients here", strings.Join(here, ", ")},
 		{"toolhost demo", "watch a played agent meet the rules, in a second and without an account"},
 		{"toolhost install " + next.Name, "add toolhost to a client"},
 		{"toolhost try -- " + next.Program, "let an agent work on a copy of this directory"},
 		{"toolhost --help", "list the commands; toolhost doctor examines this machine"},
-	})
-}
-
-// writeRows writes rows of two columns.
-func writeRows(w io.Writer, rows [][2]string) error {
-	width := 0
-	for _, r := range rows {
-		width = max(width, len(r[0]))
+	} {
+		fmt.Fprintf(table, "%s\t%s\n", row[0], row[1])
 	}
-	for _, r := range rows {
-		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, r[0], r[1]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return table.Flush()
 }
 
 // sandboxLine says in one line how commands are contained on this machine, according to a trial. set is nil if there
