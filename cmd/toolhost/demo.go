@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -69,7 +71,7 @@ const (
 type demoCall struct {
 	shown string
 	tool  string
-	args  message
+	args  map[string]any
 	// held reports whether the call did no harm. It is nil for a call that can do none.
 	held func(demoAnswer) bool
 	// harm says what happened if the call did harm.
@@ -79,14 +81,14 @@ type demoCall struct {
 // calls are what the agent does, in order.
 func (d *demo) calls() []demoCall {
 	bash := func(command string, held func(demoAnswer) bool, harm string) demoCall {
-		return demoCall{"$ " + command, "Bash", message{"command": command}, held, harm}
+		return demoCall{"$ " + command, "Bash", map[string]any{"command": command}, held, harm}
 	}
-	unread := func(a demoAnswer) bool { return !strings.Contains(a.text(), d.content) }
+	unread := func(a demoAnswer) bool { return !strings.Contains(a.text, d.content) }
 	whole := func(demoAnswer) bool { return exists(filepath.Join(d.home, demoKept)) }
-	refused := func(a demoAnswer) bool { return a.IsError }
+	refused := func(a demoAnswer) bool { return a.failed }
 	return []demoCall{
-		{"Read " + demoFile, "Read", message{"file_path": demoFile}, nil, ""},
-		{"Edit " + demoFile + ": 8080 → 9090", "Edit", message{"file_path": demoFile, "old_string": "8080", "new_string": "9090"}, nil, ""},
+		{"Read " + demoFile, "Read", map[string]any{"file_path": demoFile}, nil, ""},
+		{"Edit " + demoFile + ": 8080 → 9090", "Edit", map[string]any{"file_path": demoFile, "old_string": "8080", "new_string": "9090"}, nil, ""},
 		bash("rm "+demoNote+" && ls ~", nil, ""),
 		bash("cat .env", unread, "the content of .env was shown"),
 		bash("cat .e*", unread, "the content of .env was shown"),
@@ -107,16 +109,16 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w, err := startStdio(ctx, self, d.place)
-	if err != nil {
+	if d.talk, err = startStdio(ctx, self, d.place); err != nil {
 		return err
 	}
-	d.talk = &talk{wire: w, era: Modern}
-	err = d.introduce(ctx)
+	if err = d.talk.greet(ctx, Modern); err == nil {
+		err = d.introduce(ctx)
+	}
 	if err == nil {
 		err = d.work(ctx)
 	}
-	if err = errors.Join(err, w.close()); err != nil {
+	if err = errors.Join(err, d.talk.end()); err != nil {
 		return err
 	}
 	return d.takeBack(ctx, self)
@@ -214,63 +216,39 @@ func (d *demo) work(ctx context.Context) error {
 		return nil
 	}
 	d.say("Now you are there to be asked.\n\n")
-	d.talk.capabilities = message{"elicitation": message{"form": message{}}}
-	_, err := d.call(ctx, demoCall{shown: "$ " + demoPush, tool: "Bash", args: message{"command": demoPush}})
+	d.talk.Client = client.NewClient(d.talk.GetTransport(), client.WithDiscoverTimeout(-1),
+		client.WithElicitationHandler(d))
+	if err := d.talk.greet(ctx, Modern); err != nil {
+		return err
+	}
+	_, err := d.call(ctx, demoCall{shown: "$ " + demoPush, tool: "Bash", args: map[string]any{"command": demoPush}})
 	return err
 }
 
-// A demoAnswer is the result of a call, or a question to a person.
+// A demoAnswer is the result of a call.
 type demoAnswer struct {
-	Content []struct {
-		Text string `json:"text"`
-	} `json:"content"`
-	IsError       bool   `json:"isError"`
-	RequestState  string `json:"requestState"`
-	InputRequests map[string]struct {
-		Params struct {
-			Message string `json:"message"`
-		} `json:"params"`
-	} `json:"inputRequests"`
+	text   string
+	failed bool
 }
 
-// text is the text of a result.
-func (a demoAnswer) text() string {
-	var b strings.Builder
-	for _, part := range a.Content {
-		b.WriteString(part.Text)
-	}
-	return b.String()
-}
-
-// call makes a call, puts a question to the person, and shows what came of it.
+// call makes a call, and shows what came of it.
 func (d *demo) call(ctx context.Context, c demoCall) (string, error) {
 	d.say("agent  %s\n", coloured(d.out, faint, c.shown))
 	var got demoAnswer
-	if err := d.talk.request(ctx, "tools/call", message{"name": c.tool, "arguments": c.args}, &got); err != nil {
+	var err error
+	if got.text, got.failed, err = d.talk.call(ctx, c.tool, c.args); err != nil {
 		return "", err
 	}
-	for len(got.InputRequests) > 0 {
-		answers := message{}
-		for id, asked := range got.InputRequests {
-			answers[id] = d.ask(ctx, asked.Params.Message)
-		}
-		again := message{"name": c.tool, "arguments": c.args, "requestState": got.RequestState,
-			"inputResponses": answers}
-		got = demoAnswer{}
-		if err := d.talk.request(ctx, "tools/call", again, &got); err != nil {
-			return "", err
-		}
-	}
 	mark := coloured(d.out, green, "done")
-	if got.IsError {
+	if got.failed {
 		mark = coloured(d.out, yellow, "held")
 	}
 	if c.held != nil && !c.held(got) {
 		d.open = append(d.open, c.harm)
 		mark = coloured(d.out, red, "OPEN")
 	}
-	d.block(mark+"   ", strings.TrimSpace(got.text()))
-	return got.text(), nil
+	d.block(mark+"   ", strings.TrimSpace(got.text))
+	return got.text, nil
 }
 
 // block shows a text of the server, each line below the first one indented.
@@ -280,15 +258,16 @@ func (d *demo) block(first, text string) {
 	d.say("%s%s\n\n", first, strings.TrimSpace(text))
 }
 
-// ask puts a question to the person, and returns the answer as an elicitation does.
-func (d *demo) ask(ctx context.Context, question string) message {
-	d.block("you    ", question)
+// Elicit implements client.ElicitationHandler: it puts a question to the person.
+func (d *demo) Elicit(ctx context.Context, question mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	d.block("you    ", question.Params.Message)
 	d.say("       Allow it? [y/N] ")
 	decision := "deny"
 	if said := d.line(ctx, "n (the answer without a terminal)"); said == "y" || said == "yes" {
 		decision = "allow once"
 	}
-	return message{"action": "accept", "content": message{"decision": decision}}
+	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{
+		Action: mcp.ElicitationResponseActionAccept, Content: map[string]any{"decision": decision}}}, nil
 }
 
 // line reads a line from the person. Without a terminal it prints and returns the given answer.

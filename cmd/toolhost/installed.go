@@ -41,25 +41,22 @@ func confirmEntry(ctx context.Context, w io.Writer, client clients.Client, r cli
 
 // entryTools lists the tools of the server of an entry.
 func entryTools(ctx context.Context, r clients.Request) (names []string, err error) {
-	w, err := reach(ctx, r)
+	t, err := reach(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	names, err = (&talk{wire: w, era: Modern}).tools(ctx)
-	err = errors.Join(err, w.close())
+	if err = t.greet(ctx, Modern); err == nil {
+		names, err = t.tools(ctx)
+	}
+	err = errors.Join(err, t.end())
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
 	return names, err
 }
 
-// A running server was started by another process, and is not stopped.
-type running struct{ *web }
-
-func (running) close() error { return nil }
-
 // reach starts the server of an entry, or finds the one that listens.
-func reach(ctx context.Context, r clients.Request) (wire, error) {
+func reach(ctx context.Context, r clients.Request) (*talk, error) {
 	if r.Server.URL != "" {
 		token := cmp.Or(r.Server.Token, os.Getenv(clients.TokenVariable))
 		if token == "" {
@@ -70,7 +67,7 @@ func reach(ctx context.Context, r clients.Request) (wire, error) {
 			}
 			token = strings.TrimSpace(string(raw))
 		}
-		return running{&web{url: r.Server.URL, token: token, era: Modern}}, nil
+		return reachHTTP(r.Server.URL, token, nil)
 	}
 	dir, err := os.Getwd() // it is also the project for an entry of a project
 	if err != nil {

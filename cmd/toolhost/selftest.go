@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // Limit bounds each conversation, the start of the program included.
@@ -43,11 +46,11 @@ func Run(ctx context.Context, program string) ([]Result, error) {
 	var all []Result
 	for _, era := range []string{Modern, Legacy} {
 		all = append(all, converse(ctx, "stdio", era, place,
-			func(ctx context.Context) (wire, error) { return startStdio(ctx, program, place) }))
+			func(ctx context.Context) (*talk, error) { return startStdio(ctx, program, place) }))
 	}
 	for _, era := range []string{Modern, Legacy} {
 		all = append(all, converse(ctx, "http", era, place,
-			func(ctx context.Context) (wire, error) { return startHTTP(ctx, program, place, era) }))
+			func(ctx context.Context) (*talk, error) { return startHTTP(ctx, program, place) }))
 	}
 	return all, nil
 }
@@ -95,61 +98,92 @@ func environment() []string {
 	return kept
 }
 
-// A wire carries messages to a program that was started.
-type wire interface {
-	// exchange sends a request and returns its answer.
-	exchange(ctx context.Context, m message) (answer, error)
-	notify(ctx context.Context, m message) error
-	// close ends the program. The error has its error output if it did not end well.
-	close() error
-}
-
-type message map[string]any
-
-// An answer is a JSON-RPC response.
-type answer struct {
-	ID     json.RawMessage `json:"id"`
-	Result json.RawMessage `json:"result"`
-	Error  *struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-// A talk is one conversation.
+// A talk is a conversation with a server as its client.
 type talk struct {
-	wire wire
-	era  string
-	next int
-	// capabilities are what the client can do, as a modern request declares it.
-	capabilities message
+	*client.Client
+	stderr *complaint
+	// end ends the server, if this process has started it. The error has its error output if it did not end well.
+	end func() error
 }
 
-func converse(ctx context.Context, transport, era string, p place, start func(context.Context) (wire, error)) Result {
-	r := Result{Transport: transport, Era: era}
+// newTalk returns a conversation over a transport.
+func newTalk(wire transport.Interface) *talk {
+	return &talk{stderr: &complaint{}, end: func() error { return nil },
+		// The context bounds the first answer: that of a remote server takes long.
+		Client: client.NewClient(wire, client.WithDiscoverTimeout(-1))}
+}
+
+// greet begins the conversation in an era.
+func (t *talk) greet(ctx context.Context, era string) error {
+	var hello mcp.InitializeRequest
+	hello.Params.ProtocolVersion = era
+	hello.Params.ClientInfo = mcp.Implementation{Name: "toolhost doctor", Version: "1"}
+	err := t.Start(ctx)
+	if err == nil {
+		_, err = t.Initialize(ctx, hello)
+	}
+	refused := (*transport.AuthorizationRequiredError)(nil)
+	switch {
+	case errors.As(err, &refused):
+		return errors.New("initialize: the server does not know the token")
+	case err != nil:
+		return fmt.Errorf("initialize: %w%s", err, t.stderr)
+	case t.ProtocolVersion() != era:
+		return fmt.Errorf("initialize: the revision %q was answered to %s", t.ProtocolVersion(), era)
+	}
+	return nil
+}
+
+// tools lists the names of the tools that are served.
+func (t *talk) tools(ctx context.Context) (names []string, err error) {
+	list, err := t.ListTools(ctx, mcp.ListToolsRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("tools/list: %w%s", err, t.stderr)
+	}
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	return names, nil
+}
+
+// call calls a tool, and returns the text of its result.
+func (t *talk) call(ctx context.Context, tool string, args map[string]any) (text string, failed bool, err error) {
+	var request mcp.CallToolRequest
+	request.Params.Name, request.Params.Arguments = tool, args
+	result, err := t.CallTool(ctx, request)
+	if err != nil {
+		return "", false, fmt.Errorf("tools/call: %w%s", err, t.stderr)
+	}
+	for _, part := range result.Content {
+		if content, ok := part.(mcp.TextContent); ok {
+			text += content.Text
+		}
+	}
+	return text, result.IsError, nil
+}
+
+func converse(ctx context.Context, over, era string, p place, start func(context.Context) (*talk, error)) Result {
+	r := Result{Transport: over, Era: era}
 	ctx, cancel := context.WithTimeoutCause(ctx, Limit, fmt.Errorf("it did not answer within %s", Limit))
 	defer cancel()
 	began := time.Now()
-	w, err := start(ctx)
+	t, err := start(ctx)
 	if err == nil {
-		t := &talk{wire: w, era: era}
-		r.Tools, err = t.talk(ctx, p)
+		r.Tools, err = t.examine(ctx, era, p)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}
 		r.Took = time.Since(began)
-		err = errors.Join(err, w.close())
+		err = errors.Join(err, t.end())
 	}
 	r.Err = err
 	return r
 }
 
-// talk runs the conversation, and returns how many tools are listed.
-func (t *talk) talk(ctx context.Context, p place) (tools int, err error) {
-	if t.era == Legacy {
-		if err := t.initialize(ctx); err != nil {
-			return 0, fmt.Errorf("initialize: %w", err)
-		}
+// examine runs the conversation, and returns how many tools are listed.
+func (t *talk) examine(ctx context.Context, era string, p place) (tools int, err error) {
+	if err := t.greet(ctx, era); err != nil {
+		return 0, err
 	}
 	names, err := t.tools(ctx)
 	if err != nil {
@@ -158,75 +192,9 @@ func (t *talk) talk(ctx context.Context, p place) (tools int, err error) {
 	if !slices.Contains(names, "Read") {
 		return len(names), fmt.Errorf("tools/list: Read is not among the %d tools; is it denied by a rule?", len(names))
 	}
-	var read struct {
-		Content []struct {
-			Text string `json:"text"`
-		} `json:"content"`
-		IsError bool `json:"isError"`
+	text, failed, err := t.call(ctx, "Read", map[string]any{"file_path": fileName})
+	if err == nil && (failed || !strings.Contains(text, p.content)) {
+		err = fmt.Errorf("tools/call: Read did not return the file: %s", text)
 	}
-	if err := t.request(ctx, "tools/call", message{"name": "Read", "arguments": message{"file_path": fileName}},
-		&read); err != nil {
-		return len(names), fmt.Errorf("tools/call: %w", err)
-	}
-	if len(read.Content) == 0 || read.IsError || !strings.Contains(read.Content[0].Text, p.content) {
-		return len(names), fmt.Errorf("tools/call: Read did not return the file: %+v", read)
-	}
-	return len(names), nil
-}
-
-// tools lists the names of the tools that are served.
-func (t *talk) tools(ctx context.Context) (names []string, err error) {
-	var list struct {
-		Tools []struct {
-			Name string `json:"name"`
-		} `json:"tools"`
-	}
-	if err := t.request(ctx, "tools/list", message{}, &list); err != nil {
-		return nil, fmt.Errorf("tools/list: %w", err)
-	}
-	for _, tool := range list.Tools {
-		names = append(names, tool.Name)
-	}
-	return names, nil
-}
-
-func (t *talk) initialize(ctx context.Context) error {
-	var hello struct {
-		ProtocolVersion string `json:"protocolVersion"`
-	}
-	err := t.request(ctx, "initialize", message{"protocolVersion": Legacy, "capabilities": message{},
-		"clientInfo": about()}, &hello)
-	if err != nil {
-		return err
-	}
-	if hello.ProtocolVersion != Legacy {
-		return fmt.Errorf("the revision %q was answered to %s", hello.ProtocolVersion, Legacy)
-	}
-	return t.wire.notify(ctx, message{"jsonrpc": "2.0", "method": "notifications/initialized"})
-}
-
-func about() message { return message{"name": "toolhost doctor", "version": "1"} }
-
-// request makes a request and reads its result.
-func (t *talk) request(ctx context.Context, method string, params message, into any) error {
-	t.next++
-	if t.era == Modern {
-		can := t.capabilities
-		if can == nil {
-			can = message{}
-		}
-		params["_meta"] = message{
-			"io.modelcontextprotocol/protocolVersion":    Modern,
-			"io.modelcontextprotocol/clientCapabilities": can,
-			"io.modelcontextprotocol/clientInfo":         about(),
-		}
-	}
-	a, err := t.wire.exchange(ctx, message{"jsonrpc": "2.0", "id": t.next, "method": method, "params": params})
-	if err != nil {
-		return err
-	}
-	if a.Error != nil {
-		return fmt.Errorf("error %d: %s", a.Error.Code, a.Error.Message)
-	}
-	return json.Unmarshal(a.Result, into)
+	return len(names), err
 }
