@@ -155,7 +155,7 @@ func (d *dirPlaces) dialer(name, path string) (remote.Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) (io.ReadWriteCloser, error) {
+	return func(ctx context.Context, _ func()) (io.ReadWriteCloser, error) {
 		link, err := place.connect(ctx)
 		if err != nil {
 			return nil, remote.Refuse(err)

@@ -69,14 +69,14 @@ func (p *poolPlaces) find(who auth.Identity, name string) (w remote.Workspace, e
 // make one at the same time may exceed the limit by one each.
 func (p *poolPlaces) limited(principal, name string, dial remote.Dialer) remote.Dialer {
 	counted := false
-	return func(ctx context.Context) (io.ReadWriteCloser, error) {
+	return func(ctx context.Context, moving func()) (io.ReadWriteCloser, error) {
 		if !counted {
 			if err := p.count(ctx, principal, name); err != nil {
 				return nil, err
 			}
 			counted = true
 		}
-		return dial(ctx)
+		return dial(ctx, moving)
 	}
 }
 

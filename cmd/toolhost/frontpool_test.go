@@ -34,7 +34,7 @@ func (p *scriptedPool) SuspendUnused(context.Context) (int, error) {
 // newPool returns the workspaces of a scripted pool. What is dialled is noted.
 func newPool(pool *scriptedPool, dialled *[]string) *poolPlaces {
 	return &poolPlaces{pool: pool, most: 2, log: slog.New(slog.DiscardHandler), dial: func(principal, name string) remote.Dialer {
-		return func(context.Context) (io.ReadWriteCloser, error) {
+		return func(context.Context, func()) (io.ReadWriteCloser, error) {
 			*dialled = append(*dialled, principal+"/"+name)
 			return nil, errors.New("dialled")
 		}
@@ -58,7 +58,7 @@ func TestPoolPlaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := dial(t.Context()); err == nil || !strings.Contains(err.Error(), tt.says) {
+		if _, err := dial(t.Context(), func() {}); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s in %s: %v", tt.who, tt.name, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestPoolPlaces(t *testing.T) {
 	pool.err = errors.New("forbidden")
 	w, _ := p.find(auth.Identity{Principal: "dave"}, "one")
 	dial, _ := w.Dial()
-	if _, err := dial(t.Context()); err == nil || !strings.Contains(err.Error(), "forbidden") {
+	if _, err := dial(t.Context(), func() {}); err == nil || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("an API server that refuses: %v", err)
 	}
 }

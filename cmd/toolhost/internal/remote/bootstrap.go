@@ -46,7 +46,7 @@ exit 0
 `
 
 // bring sends the program for a system, as uname names it.
-func (l *Launcher) bring(ctx context.Context, system string) error {
+func (l *Launcher) bring(ctx context.Context, system string, moving func()) error {
 	file, done, err := l.program(system)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (l *Launcher) bring(ctx context.Context, system string) error {
 	defer p.Close()
 	_, coding, err := p.await(ctx, sendMark)
 	if err == nil {
-		err = l.send(ctx, p, file, coding == "gzip")
+		err = l.send(ctx, p, file, coding == "gzip", moving)
 	}
 	if err != nil {
 		return fmt.Errorf("%w (for %s; another directory: --far-dir DIR)", err, system)
@@ -76,7 +76,7 @@ func (l *Launcher) bring(ctx context.Context, system string) error {
 
 // send writes the program to the far side and waits until it is in its place there. It fails when the far side takes
 // nothing and says nothing for [launchTime].
-func (l *Launcher) send(ctx context.Context, p *process, file string, compressed bool) error {
+func (l *Launcher) send(ctx context.Context, p *process, file string, compressed bool, moving func()) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (l *Launcher) send(ctx context.Context, p *process, file string, compressed
 	})
 	defer stuck.Stop()
 	sent := make(chan error, 1)
-	go func() { sent <- l.write(p, f, compressed, stuck) }()
+	go func() { sent <- l.write(p, f, compressed, func() { stuck.Reset(launchTime); moving() }) }()
 	_, _, err = p.scan(ctx, doneMark) // while it is sent: the far side may refuse the rest
 	p.Close()
 	if wrong := <-sent; err == nil {
@@ -100,8 +100,8 @@ func (l *Launcher) send(ctx context.Context, p *process, file string, compressed
 	return err
 }
 
-// write writes the program to the input of a launcher, and ends that. It puts stuck off as long as some is taken.
-func (l *Launcher) write(p *process, f *os.File, compressed bool, stuck *time.Timer) error {
+// write writes the program to the input of a launcher, and ends that. It calls moving whenever some is taken.
+func (l *Launcher) write(p *process, f *os.File, compressed bool, moving func()) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (l *Launcher) write(p *process, f *os.File, compressed bool, stuck *time.Ti
 		}
 	}
 	_, err = io.Copy(w, &told{
-		Reader: f, of: info.Size(), stuck: stuck, say: l.Say, what: "sending the program to " + l.Name,
+		Reader: f, of: info.Size(), moving: moving, say: l.Say, what: "sending the program to " + l.Name,
 	})
 	if compressed {
 		err = errors.Join(err, w.Close())
@@ -126,7 +126,7 @@ type told struct {
 	io.Reader
 	read, of int64
 	last     time.Time
-	stuck    *time.Timer // which ends it
+	moving   func()
 	say      func(string)
 	what     string
 }
@@ -135,7 +135,7 @@ type told struct {
 func (t *told) Read(p []byte) (int, error) {
 	n, err := t.Reader.Read(p)
 	t.read += int64(n)
-	t.stuck.Reset(launchTime)
+	t.moving()
 	if now := time.Now(); now.Sub(t.last) > tellEvery {
 		t.last = now
 		t.say(fmt.Sprintf("%s: %d of %d MB", t.what, t.read>>20, t.of>>20))

@@ -291,7 +291,7 @@ var ownSum = sync.OnceValues(func() (string, error) {
 })
 
 // Dial is a [Dialer].
-func (l *Launcher) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
+func (l *Launcher) Dial(ctx context.Context, moving func()) (io.ReadWriteCloser, error) {
 	if l.Sandbox != nil {
 		if err := l.Sandbox.prepare(ctx); err != nil {
 			return nil, err
@@ -319,7 +319,7 @@ func (l *Launcher) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 		if l.refused != nil && time.Since(l.refusedAt) < refusedTime {
 			return nil, l.refused
 		}
-		if err := l.bring(ctx, text); err != nil {
+		if err := l.bring(ctx, text, moving); err != nil {
 			if _, final := errors.AsType[Refusal](err); final {
 				l.refused, l.refusedAt = err, time.Now()
 			}

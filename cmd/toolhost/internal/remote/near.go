@@ -26,8 +26,9 @@ const (
 	maxStreamUnread = 1 << 20
 )
 
-// A Dialer opens a link: something that starts the far side and carries its input and output.
-type Dialer func(context.Context) (io.ReadWriteCloser, error)
+// A Dialer opens a link: something that starts the far side and carries its input and output. While it sends the
+// program there, it calls moving from time to time: calls wait for as long as that goes on.
+type Dialer func(ctx context.Context, moving func()) (io.ReadWriteCloser, error)
 
 // Credentials returns what the far host is given when a link is opened: values by the name of their variable.
 type Credentials func(context.Context) (map[string]string, error)
@@ -46,7 +47,8 @@ type Near struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when the channel gets or loses its link
 	current *session
-	reason  error // why there is no link
+	reason  error     // why there is no link
+	moved   time.Time // when some of the program was sent
 }
 
 // A session is one channel, and the HTTP connection over it.
@@ -133,7 +135,7 @@ func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error)
 	if err != nil {
 		return false, err
 	}
-	link, err := n.dial(dialled)
+	link, err := n.dial(dialled, n.moving)
 	if err != nil {
 		return false, err
 	}
@@ -305,7 +307,21 @@ func (n *Near) state() (s *session, changed <-chan struct{}, reason error) {
 	return n.current, n.changed, n.reason
 }
 
-// linked waits until there is a link, at most until deadline.
+// moving records that some of the program was sent.
+func (n *Near) moving() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.moved = time.Now()
+}
+
+// sending returns how long to wait for more of the program to be sent, not more than 0 if none is.
+func (n *Near) sending() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.wait - time.Since(n.moved)
+}
+
+// linked waits until there is a link, at most until deadline, or while the program is sent.
 func (n *Near) linked(ctx context.Context, deadline time.Time) (*session, error) {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
@@ -322,6 +338,10 @@ func (n *Near) linked(ctx context.Context, deadline time.Time) (*session, error)
 			continue
 		case <-ctx.Done():
 		case <-timer.C:
+			if more := n.sending(); more > 0 {
+				timer.Reset(more)
+				continue
+			}
 		case <-n.ended:
 		}
 		if s, _, reason = n.state(); reason != nil {

@@ -40,7 +40,7 @@ func (p places) of(caller, name string) Workspace {
 		if s == nil {
 			return nil, errors.New("no such workspace")
 		}
-		return func(context.Context) (io.ReadWriteCloser, error) { return s.dial() }, nil
+		return func(context.Context, func()) (io.ReadWriteCloser, error) { return s.dial() }, nil
 	}}
 }
 
@@ -210,7 +210,7 @@ func TestRelaysSlow(t *testing.T) {
 		all := places{"quick": newSite(t)}
 		r := newRelays(t, RelaysConfig{})
 		slow := Workspace{Caller: "bob", Name: "slow", Key: "slow", Dial: func() (Dialer, error) {
-			return func(ctx context.Context) (io.ReadWriteCloser, error) { <-ctx.Done(); return nil, ctx.Err() }, nil
+			return func(ctx context.Context, _ func()) (io.ReadWriteCloser, error) { <-ctx.Done(); return nil, ctx.Err() }, nil
 		}}
 		var waiting sync.WaitGroup
 		for range 100 {

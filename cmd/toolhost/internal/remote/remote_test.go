@@ -188,7 +188,7 @@ func (l cutLink) Write(p []byte) (int, error) {
 // cutting dials links of which the one of each number breaks after so many bytes; the others do not break.
 func (s *site) cutting(after func(number int) int64) Dialer {
 	number := 0
-	return func(context.Context) (io.ReadWriteCloser, error) {
+	return func(context.Context, func()) (io.ReadWriteCloser, error) {
 		conn, err := s.dial()
 		if err != nil {
 			return nil, err
@@ -235,7 +235,7 @@ func TestCutAtEveryByte(t *testing.T) { synctest.Test(t, cutAtEveryByte) }
 func cutAtEveryByte(t *testing.T) {
 	counted := new(atomic.Int64)
 	s := newSite(t)
-	whole := newNear(t, func(context.Context) (io.ReadWriteCloser, error) {
+	whole := newNear(t, func(context.Context, func()) (io.ReadWriteCloser, error) {
 		conn, err := s.dial()
 		counted.Store(uncut)
 		return cutLink{conn, counted}, err
@@ -294,7 +294,7 @@ func TestFarKilled(t *testing.T) {
 	var use atomic.Pointer[site]
 	use.Store(first)
 	var link atomic.Pointer[net.Conn]
-	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) {
+	n := newNear(t, func(context.Context, func()) (io.ReadWriteCloser, error) {
 		conn, err := use.Load().dial()
 		link.Store(&conn)
 		return conn, err
@@ -329,7 +329,7 @@ func TestLateAnswer(t *testing.T) {
 	var use atomic.Pointer[site]
 	use.Store(first)
 	var link atomic.Pointer[net.Conn]
-	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) {
+	n := newNear(t, func(context.Context, func()) (io.ReadWriteCloser, error) {
 		conn, err := use.Load().dial()
 		link.Store(&conn)
 		return conn, err
@@ -370,7 +370,7 @@ func TestLateAnswer(t *testing.T) {
 func TestCancel(t *testing.T) {
 	s := newSite(t)
 	var link atomic.Pointer[net.Conn]
-	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) {
+	n := newNear(t, func(context.Context, func()) (io.ReadWriteCloser, error) {
 		conn, err := s.dial()
 		link.Store(&conn)
 		return conn, err
@@ -404,7 +404,7 @@ func TestNoLink(t *testing.T) { synctest.Test(t, testNoLink) }
 
 func testNoLink(t *testing.T) {
 	reason := errors.New("the host key of box has changed")
-	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) { return nil, reason })
+	n := newNear(t, func(context.Context, func()) (io.ReadWriteCloser, error) { return nil, reason })
 	n.wait = 50 * time.Millisecond
 	_, err := call(t.Context(), n, "never")
 	var none *NoLink
@@ -537,7 +537,7 @@ func TestStuckMessage(t *testing.T) {
 // TestLongLine: the parts of a line that is too long go to one stream only.
 func TestLongLine(t *testing.T) {
 	s := newSite(t)
-	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) { return s.dial() })
+	n := newNear(t, func(context.Context, func()) (io.ReadWriteCloser, error) { return s.dial() })
 	if _, err := call(t.Context(), n, "linked"); err != nil {
 		t.Fatal(err)
 	}
@@ -567,7 +567,7 @@ func TestLongLine(t *testing.T) {
 // away the token that the front has set.
 func TestProxyHopByHop(t *testing.T) {
 	s := newSite(t)
-	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) { return s.dial() })
+	n := newNear(t, func(context.Context, func()) (io.ReadWriteCloser, error) { return s.dial() })
 	proxy := Proxy(n, log.New(io.Discard, "", 0))
 	for _, connection := range []string{"Upgrade, HTTP2-Settings", "Authorization", "close, authorization, Upgrade"} {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(connection))
@@ -627,7 +627,7 @@ func TestLongAnswer(t *testing.T) {
 }
 
 // deadLink is a dialer of links whose far side agrees, and reads nothing from then on.
-func deadLink(context.Context) (io.ReadWriteCloser, error) {
+func deadLink(context.Context, func()) (io.ReadWriteCloser, error) {
 	near, far := net.Pipe()
 	go func() {
 		_, _ = io.WriteString(far, greetingMark+"1.0\n")
@@ -635,6 +635,32 @@ func deadLink(context.Context) (io.ReadWriteCloser, error) {
 		_, _ = io.WriteString(far, line+"\n")
 	}()
 	return near, nil
+}
+
+// TestSlowSending: a call waits for as long as the program is sent, and no longer when that is stuck.
+func TestSlowSending(t *testing.T) {
+	for _, stuck := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			n := NewNear(ctx, func(ctx context.Context, moving func()) (io.ReadWriteCloser, error) {
+				for range 10 {
+					time.Sleep(LinkWait / 2)
+					moving()
+				}
+				if stuck {
+					<-ctx.Done()
+				}
+				return deadLink(ctx, moving)
+			}, nil, nil)
+			began := time.Now()
+			_, err := n.linked(ctx, began.Add(LinkWait))
+			if took := time.Since(began); stuck != (err != nil) || stuck && took != 6*LinkWait {
+				t.Errorf("stuck %v: after %s: %v", stuck, took, err)
+			}
+			cancel()
+			<-n.Done()
+		})
+	}
 }
 
 // TestEndOfDeadLink: the near side ends soon although the link carries nothing any more.
@@ -698,7 +724,7 @@ func TestToken(t *testing.T) {
 // TestNoise: what a login shell prints before the greeting is skipped.
 func TestNoise(t *testing.T) {
 	s := newSite(t)
-	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) {
+	n := newNear(t, func(context.Context, func()) (io.ReadWriteCloser, error) {
 		conn, err := s.dial()
 		return struct {
 			io.Reader

@@ -279,12 +279,12 @@ func TestHalfUpload(t *testing.T) {
 		hidden, _ := filepath.Glob(filepath.Join(l.FarDir, "program", "*", ".*"))
 		return strings.Join(append(files, hidden...), " ")
 	}
-	err := l.bring(t.Context(), "Linux x86_64")
+	err := l.bring(t.Context(), "Linux x86_64", func() {})
 	if refusal := (Refusal{}); !errors.As(err, &refusal) || found() != "" {
 		t.Errorf("half of it: %v; there is %q", err, found())
 	}
 	l.Argv = []string{"sh"}
-	if err := l.bring(t.Context(), "Linux x86_64"); err != nil || !strings.HasSuffix(found(), "/toolhost") {
+	if err := l.bring(t.Context(), "Linux x86_64", func() {}); err != nil || !strings.HasSuffix(found(), "/toolhost") {
 		t.Errorf("again: %v; there is %q", err, found())
 	}
 }
@@ -358,7 +358,7 @@ func TestProgramGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if err := l.send(t.Context(), p, filepath.Join(t.TempDir(), "gone"), false); !errors.Is(err, fs.ErrNotExist) {
+	if err := l.send(t.Context(), p, filepath.Join(t.TempDir(), "gone"), false, func() {}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error: %v", err)
 	}
 }
