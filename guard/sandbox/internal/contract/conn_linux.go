@@ -39,18 +39,10 @@ func (c *Conn) Close() {
 	c.conn.Close()
 }
 
-// message is a [Request] or an [Event].
-type message interface{ encode(*encoder) }
-
-// Send sends a message with copies of descriptors.
-func (c *Conn) Send(m message, files ...int) error {
-	e := &encoder{buf: make([]byte, 0, 512)}
-	m.encode(e)
-	return c.send(e.buf, files)
-}
-
-// send sends one message. A long one goes in a memory file as the first descriptor, marked by a leading zero byte.
-func (c *Conn) send(msg []byte, files []int) error {
+// Send sends a [Request] or an [Event] with copies of descriptors. A long message goes in a memory file as the first
+// descriptor, marked by a leading zero byte.
+func (c *Conn) Send(m any, files ...int) error {
+	msg := encode(m)
 	if len(msg) > maxInline {
 		fd, err := MemoryFile("message", msg)
 		if err != nil {
@@ -73,9 +65,7 @@ func (c *Conn) Request() (r Request, files []int, err error) {
 	if err != nil {
 		return r, nil, err
 	}
-	d := &decoder{buf: msg}
-	r.decode(d)
-	return r, files, d.err
+	return r, files, decode(msg, &r)
 }
 
 // Event waits for the next event. The descriptors are the caller's. A malformed event has the error in its Err.
@@ -84,9 +74,8 @@ func (c *Conn) Event() (e Event, files []int, err error) {
 	if err != nil {
 		return e, nil, err
 	}
-	d := &decoder{buf: msg}
-	if e.decode(d); d.err != nil {
-		e.Err = d.err
+	if err := decode(msg, &e); err != nil {
+		e.Err = err
 	}
 	return e, files, nil
 }

@@ -109,54 +109,6 @@ type Event struct {
 	Cached           []string
 }
 
-func (r Request) encode(e *encoder) {
-	e.buf = append(e.buf, byte(r.Kind))
-	e.uint(r.ID)
-	e.uint(r.Command)
-	e.str(r.Dir)
-	e.strs(r.Argv)
-	e.strs(r.Env)
-	e.bool(r.Terminal)
-	e.uint(uint64(r.Signal))
-	e.uint(uint64(r.Port))
-	e.objects(r.Objects)
-	e.strs(r.Pins)
-	e.str(r.Canary.Read)
-	e.str(r.Canary.Write)
-	e.uint(uint64(r.Canary.Port))
-}
-
-func (r *Request) decode(d *decoder) {
-	r.Kind, r.ID, r.Command = d.kind(), d.uint(), d.uint()
-	r.Dir, r.Argv, r.Env, r.Terminal = d.str(), d.strs(), d.strs(), d.bool()
-	r.Signal, r.Port = syscall.Signal(d.uint()), int(d.uint())
-	r.Objects, r.Pins = d.objects(), d.strs()
-	r.Canary = Canary{Read: d.str(), Write: d.str(), Port: int(d.uint())}
-}
-
-func (v Event) encode(e *encoder) {
-	e.buf = append(e.buf, byte(v.Kind))
-	e.uint(v.ID)
-	e.error(v.Err)
-	e.uint(v.Mark)
-	e.uint(uint64(v.Status))
-	e.bool(v.Gone)
-	e.uint(uint64(v.Ended))
-	e.bool(v.Attempt.Read)
-	e.bool(v.Attempt.Wrote)
-	e.bool(v.Attempt.Connected)
-	e.error(v.NoTUN)
-	e.error(v.NoOverlay)
-	e.strs(v.Cached)
-}
-
-func (v *Event) decode(d *decoder) {
-	v.Kind, v.ID, v.Err = d.kind(), d.uint(), d.error()
-	v.Mark, v.Status, v.Gone, v.Ended = d.uint(), syscall.WaitStatus(d.uint()), d.bool(), int(d.uint())
-	v.Attempt = Attempt{Read: d.bool(), Wrote: d.bool(), Connected: d.bool()}
-	v.NoTUN, v.NoOverlay, v.Cached = d.error(), d.error(), d.strs()
-}
-
 // ExitCode is how a command ended, in the shell's terms: 128 + the signal's number after a signal.
 func ExitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {

@@ -37,7 +37,7 @@ type Plan struct {
 	// where there are no overlays.
 	Overlay   int64
 	Temporary []string
-	// Named says that commands have a resolver. It is not sent: process 1 finds out by itself.
+	// Named says that commands have a resolver. Process 1 finds out by itself.
 	Named bool
 }
 
@@ -73,9 +73,7 @@ func (pl *Plan) Cached() []string {
 
 // Write writes the plan for process 1.
 func (pl *Plan) Write(w io.Writer) error {
-	e := &encoder{}
-	pl.encode(e)
-	_, err := w.Write(e.buf)
+	_, err := w.Write(encode(*pl))
 	return err
 }
 
@@ -85,80 +83,9 @@ func ReadPlan(r io.Reader) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
-	d := &decoder{buf: data}
-	pl := decodePlan(d)
-	if d.err != nil {
-		return nil, fmt.Errorf("reading the plan: %w", d.err)
+	pl := &Plan{}
+	if err := decode(data, pl); err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
 	return pl, nil
-}
-
-func (pl *Plan) encode(e *encoder) {
-	for _, list := range [][]place.Object{pl.Writable, pl.ReadOnly, pl.Denied, pl.Masked, pl.Shown, pl.Programs} {
-		e.objects(list)
-	}
-	e.uint(uint64(len(pl.Private)))
-	for _, p := range pl.Private {
-		e.str(p.Name)
-		e.objects([]place.Object{p.Dir})
-		e.objects(p.Entries)
-	}
-	e.uint(uint64(len(pl.Caches)))
-	for _, o := range pl.Caches {
-		e.objects([]place.Object{o.Lower, o.Upper, o.Work})
-	}
-	e.uint(uint64(len(pl.Files)))
-	for _, f := range pl.Files {
-		e.str(f.Path)
-		e.uint(uint64(f.Mode))
-		e.str(f.Content)
-	}
-	e.strs(pl.Pins)
-	e.strs(pl.Sockets)
-	e.bool(pl.Network)
-	e.bool(pl.Judged)
-	e.bool(pl.Execs)
-	e.bool(pl.Writes)
-	e.bool(pl.Owners)
-	e.uint(uint64(pl.Processes))
-	e.uint(uint64(pl.Overlay))
-	e.strs(pl.Temporary)
-}
-
-func decodePlan(d *decoder) *Plan {
-	pl := &Plan{}
-	for _, list := range []*[]place.Object{&pl.Writable, &pl.ReadOnly, &pl.Denied, &pl.Masked, &pl.Shown, &pl.Programs} {
-		*list = d.objects()
-	}
-	for n := d.uint(); n > 0 && d.err == nil; n-- {
-		p := Private{Name: d.str()}
-		if dir := d.objects(); len(dir) == 1 {
-			p.Dir = dir[0]
-		} else {
-			d.err = ErrMalformed
-		}
-		p.Entries = d.objects()
-		pl.Private = append(pl.Private, p)
-	}
-	for n := d.uint(); n > 0 && d.err == nil; n-- {
-		if dirs := d.objects(); len(dirs) == 3 {
-			pl.Caches = append(pl.Caches, Cache{dirs[0], dirs[1], dirs[2]})
-		} else {
-			d.err = ErrMalformed
-		}
-	}
-	for n := d.uint(); n > 0 && d.err == nil; n-- {
-		pl.Files = append(pl.Files, Copy{Path: d.str(), Mode: uint32(d.uint()), Content: d.str()})
-	}
-	pl.Pins = d.strs()
-	pl.Sockets = d.strs()
-	pl.Network = d.bool()
-	pl.Judged = d.bool()
-	pl.Execs = d.bool()
-	pl.Writes = d.bool()
-	pl.Owners = d.bool()
-	pl.Processes = int(d.uint())
-	pl.Overlay = int64(d.uint())
-	pl.Temporary = d.strs()
-	return pl
 }
