@@ -29,12 +29,10 @@ type Keeper struct {
 const stateName = "settle"
 
 // Open returns a keeper that keeps held files below the state directory of a host; "" keeps them in a temporary
-// directory. marks returns the paths that [Marks] does, and a number that changes when something comes, goes or is
-// replaced at or below them; 0 where that is not known. Nil is Marks itself.
+// directory. marks returns the paths below a directory whose last element [IsMark] reports, and [IsGitState] in
+// directories of git, and a number that changes when something comes, goes or is replaced at or below them; 0 where
+// that is not known. It may be nil if no command begins.
 func Open(state string, marks func(dir string) (paths []string, listed uint64), log *slog.Logger) *Keeper {
-	if marks == nil {
-		marks = func(dir string) ([]string, uint64) { return Marks(dir), 0 }
-	}
 	k := &Keeper{marks: marks, log: log, places: map[string]*place{}}
 	if state != "" {
 		k.state = filepath.Join(state, stateName)

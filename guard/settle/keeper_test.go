@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // A ground is a workspace with a keeper.
@@ -31,8 +33,25 @@ func newGround(t *testing.T) *ground {
 }
 
 func (g *ground) open() {
-	g.k = Open(g.state, nil, slog.New(slog.DiscardHandler))
+	g.k = Open(g.state, marksIn, slog.New(slog.DiscardHandler))
 	g.t.Cleanup(func() { g.k.Close() })
+}
+
+// marksIn walks the whole directory for what package baseline finds while it looks for repositories.
+func marksIn(dir string) (marks []string, listed uint64) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		rel := strings.TrimPrefix(path, dir)
+		inGit := strings.Contains(pathname.Folded.Of(rel), string(filepath.Separator)+".git"+string(filepath.Separator))
+		switch {
+		case err != nil || rel == "":
+		case inGit && d.Name() == "objects":
+			return fs.SkipDir
+		case inGit && IsGitState(d.Name()), !inGit && IsMark(d.Name()):
+			marks = append(marks, path)
+		}
+		return nil
+	})
+	return marks, 0
 }
 
 // kill does to the keeper what SIGKILL does to its host.
@@ -314,7 +333,7 @@ func TestPlanted(t *testing.T) {
 
 func TestOverlap(t *testing.T) {
 	g := newGround(t)
-	other := Open(g.state, nil, slog.New(slog.DiscardHandler))
+	other := Open(g.state, marksIn, slog.New(slog.DiscardHandler))
 	defer other.Close()
 	g.write(".mcp.json", "old")
 	first := g.begin(false)
@@ -394,7 +413,7 @@ func BenchmarkNothingTouched(b *testing.B) {
 		os.WriteFile(fmt.Sprint(dir, "/", i, "/.vscode/tasks.json"), []byte("x"), 0o644)
 	}
 	time.Sleep(racyWindow)
-	marks := Marks(dir)
+	marks, _ := marksIn(dir)
 	k := Open(b.TempDir(), func(string) ([]string, uint64) { return slices.Clone(marks), 1 },
 		slog.New(slog.DiscardHandler))
 	defer k.Close()

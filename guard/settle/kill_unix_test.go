@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if at := os.Getenv(killVariable); at != "" {
 		dir, rest, _ := strings.Cut(at, "\n")
 		state, agent, _ := strings.Cut(rest, "\n")
-		k := Open(state, nil, slog.New(slog.DiscardHandler))
+		k := Open(state, marksIn, slog.New(slog.DiscardHandler))
 		k.Recover([]string{dir})
 		work := func(int) {}
 		if agent != "" {

@@ -116,24 +116,6 @@ func (s *scan) again(dir string) bool {
 	return len(s.states) == 0 && len(s.litter) == 0 && !s.over
 }
 
-// Marks returns the paths below a directory whose last element may begin a protected name, and the states of git's
-// operations. It walks the whole directory.
-func Marks(dir string) (marks []string) {
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		rel := strings.TrimPrefix(path, dir)
-		inGit := strings.Contains(pathname.Folded.Of(rel), string(filepath.Separator)+".git"+string(filepath.Separator))
-		switch {
-		case err != nil || rel == "":
-		case inGit && d.Name() == "objects":
-			return fs.SkipDir
-		case inGit && IsGitState(d.Name()), !inGit && IsMark(d.Name()):
-			marks = append(marks, path)
-		}
-		return nil
-	})
-	return marks
-}
-
 // namesOf returns the names of some maps, sorted.
 func namesOf(r *record, s scan) []name {
 	all := map[name]bool{}

@@ -283,7 +283,7 @@ func TestSessionOfAgentAmongHosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			other := Open(g.state, nil, slog.New(slog.DiscardHandler))
+			other := Open(g.state, marksIn, slog.New(slog.DiscardHandler))
 			command, _, err := other.Begin([]string{g.dir}, false)
 			if err != nil {
 				t.Fatal(err)

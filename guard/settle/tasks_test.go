@@ -80,7 +80,7 @@ func TestTaskKilled(t *testing.T) {
 // what a call has changed is settled at its end, and what the task has changed when the task has ended.
 func TestTaskOfAnotherHost(t *testing.T) {
 	g := newGround(t)
-	other := Open(g.state, nil, slog.New(slog.DiscardHandler))
+	other := Open(g.state, marksIn, slog.New(slog.DiscardHandler))
 	defer other.Close()
 	begin := func() *Command {
 		t.Helper()
@@ -135,7 +135,7 @@ func TestTaskOfAnotherHost(t *testing.T) {
 // TestTasksOfTwoHosts ends one task while that of another host goes on. Its names stay until both have ended.
 func TestTasksOfTwoHosts(t *testing.T) {
 	g := newGround(t)
-	other := Open(g.state, nil, slog.New(slog.DiscardHandler))
+	other := Open(g.state, marksIn, slog.New(slog.DiscardHandler))
 	defer other.Close()
 	theirs, _, err := other.Begin([]string{g.dir}, false)
 	if err != nil {
