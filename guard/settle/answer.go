@@ -3,12 +3,14 @@ package settle
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 )
 
 // heldFiles returns the held files by name.
 func (p *place) heldFiles() (list []File) {
-	for _, rel := range p.heldNames() {
+	for _, rel := range slices.Sorted(maps.Keys(p.rec.Held)) {
 		list = append(list, p.heldFile(rel, p.rec.Held[rel]))
 	}
 	return list

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -191,7 +192,7 @@ func (p *place) anyIn() bool {
 
 // enter exchanges held files in. What fails stays out: the command sees the former file.
 func (p *place) enter() {
-	order := p.heldNames()
+	order := slices.Sorted(maps.Keys(p.rec.Held))
 	for _, removed := range []bool{true, false} { // a directory may stand in the place of a file
 		for _, rel := range order {
 			h := p.rec.Held[rel]
@@ -213,15 +214,6 @@ func (p *place) enter() {
 			}
 		}
 	}
-}
-
-func (p *place) heldNames() []name {
-	order := make([]name, 0, len(p.rec.Held))
-	for rel := range p.rec.Held {
-		order = append(order, rel)
-	}
-	slices.Sort(order)
-	return order
 }
 
 // move exchanges the file at a name with the file in its slot. was is the stamp that the file must have. Directories

@@ -118,22 +118,11 @@ func (s *scan) again(dir string) bool {
 
 // namesOf returns the names of some maps, sorted.
 func namesOf(r *record, s scan) []name {
-	all := map[name]bool{}
-	for rel := range r.Files {
-		all[rel] = true
-	}
-	for rel := range r.Held {
-		all[rel] = true
-	}
-	for rel := range s.leaves {
-		all[rel] = true
-	}
-	list := make([]name, 0, len(all))
-	for rel := range all {
-		list = append(list, rel)
-	}
-	slices.Sort(list)
-	return list
+	all := slices.Collect(maps.Keys(r.Files))
+	all = slices.AppendSeq(all, maps.Keys(r.Held))
+	all = slices.AppendSeq(all, maps.Keys(s.leaves))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // at returns the identity and stamp of what stands at a name.
