@@ -25,17 +25,9 @@ const portAt, addressAt, inodeAt = 4, 8, 68
 
 // ListeningTCP calls f with the address and the inode of each TCP socket that a program listens on.
 func (t *SocketTable) ListeningTCP(f func(address netip.AddrPort, inode uint32)) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.fd < 0 {
-		return unix.EBADF
-	}
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		t.last++
 		r := inetRequest{family: family, protocol: unix.IPPROTO_TCP, states: listening}
-		r.header = unix.NlMsghdr{Len: uint32(unsafe.Sizeof(r)), Type: byFamily,
-			Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: t.last}
-		if err := t.exchange(unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), func(body []byte) {
+		if err := t.exchange(&r.header, unsafe.Sizeof(r), unix.NLM_F_DUMP, func(body []byte) {
 			if len(body) < inodeAt+4 {
 				return
 			}
@@ -55,11 +47,6 @@ func (t *SocketTable) ListeningTCP(f func(address netip.AddrPort, inode uint32))
 // TCP returns the inode of the TCP socket of a connection, established or not. from is the address of the socket
 // itself, to that of the other side. Both are IPv4; a socket of IPv6 that uses such addresses is found, too.
 func (t *SocketTable) TCP(from, to netip.AddrPort) (inode uint32, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.fd < 0 {
-		return 0, unix.EBADF
-	}
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		if inode, err = t.tcp(family, from, to); err == nil {
 			return inode, nil
@@ -68,12 +55,10 @@ func (t *SocketTable) TCP(from, to netip.AddrPort) (inode uint32, err error) {
 	return 0, fmt.Errorf("looking for the socket %s → %s: %w", from, to, err)
 }
 
-// tcp is TCP for sockets of one family. The caller holds the lock.
+// tcp is TCP for sockets of one family.
 func (t *SocketTable) tcp(family uint8, from, to netip.AddrPort) (inode uint32, err error) {
-	t.last++
 	r := inetRequest{family: family, protocol: unix.IPPROTO_TCP, states: ^uint32(0),
 		cookie: [2]uint32{^uint32(0), ^uint32(0)}}
-	r.header = unix.NlMsghdr{Len: uint32(unsafe.Sizeof(r)), Type: byFamily, Flags: unix.NLM_F_REQUEST, Seq: t.last}
 	binary.BigEndian.PutUint16(r.sport[:], from.Port())
 	binary.BigEndian.PutUint16(r.dport[:], to.Port())
 	if family == unix.AF_INET {
@@ -82,27 +67,13 @@ func (t *SocketTable) tcp(family uint8, from, to netip.AddrPort) (inode uint32, 
 	} else {
 		r.src, r.dst = from.Addr().As16(), to.Addr().As16()
 	}
-	if err := unix.Sendto(t.fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), 0,
-		&unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, err
+	err = t.exchange(&r.header, unsafe.Sizeof(r), 0, func(body []byte) {
+		if len(body) >= inodeAt+4 {
+			inode = binary.NativeEndian.Uint32(body[inodeAt:])
+		}
+	})
+	if err == nil && inode == 0 {
+		err = unix.ENOENT // a connection without a socket file: its program has closed it
 	}
-	buf := make([]byte, 4<<10)
-	for {
-		n, _, err := unix.Recvfrom(t.fd, buf, unix.MSG_DONTWAIT)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		_, err = t.messages(buf[:n], func(body []byte) {
-			if len(body) >= inodeAt+4 {
-				inode = binary.NativeEndian.Uint32(body[inodeAt:])
-			}
-		})
-		if err == nil && inode == 0 {
-			err = unix.ENOENT // a connection without a socket file: its program has closed it
-		}
-		return inode, err
-	}
+	return inode, err
 }

@@ -75,24 +75,26 @@ func SocketFileOf(device, inode uint64) SocketFile {
 	return SocketFile{unix.Major(device)<<minorBits | unix.Minor(device), uint32(inode)}
 }
 
-// Listening calls f with the file of each socket that a program listens on.
-func (t *SocketTable) Listening(f func(SocketFile)) error {
+// Has reports whether a program listens on a socket that is bound to file.
+func (t *SocketTable) Has(file SocketFile) (found bool, err error) {
+	r := request{family: unix.AF_UNIX, states: listening, show: showFile}
+	err = t.exchange(&r.header, unsafe.Sizeof(r), unix.NLM_F_DUMP, func(body []byte) {
+		socket(body, func(f SocketFile) { found = found || f == file })
+	})
+	return found, err
+}
+
+// exchange sends a request, which begins with a header, for one socket or for a list, and calls f with each socket of
+// the answer.
+func (t *SocketTable) exchange(header *unix.NlMsghdr, size uintptr, flags uint16, f func(body []byte)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.fd < 0 {
 		return unix.EBADF
 	}
 	t.last++
-	r := request{family: unix.AF_UNIX, states: listening, show: showFile}
-	r.header = unix.NlMsghdr{
-		Len: uint32(unsafe.Sizeof(r)), Type: byFamily, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: t.last,
-	}
-	return t.exchange(unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)),
-		func(body []byte) { socket(body, f) })
-}
-
-// exchange sends a request for a list, and calls f with each socket of the answer. The caller holds the lock.
-func (t *SocketTable) exchange(request []byte, f func(body []byte)) error {
+	*header = unix.NlMsghdr{Len: uint32(size), Type: byFamily, Flags: unix.NLM_F_REQUEST | flags, Seq: t.last}
+	request := unsafe.Slice((*byte)(unsafe.Pointer(header)), size)
 	if err := unix.Sendto(t.fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return fmt.Errorf("asking for the table of sockets: %w", err)
 	}
@@ -116,7 +118,8 @@ func (t *SocketTable) exchange(request []byte, f func(body []byte)) error {
 func (t *SocketTable) messages(buf []byte, f func(body []byte)) (done bool, err error) {
 	for len(buf) >= unix.NLMSG_HDRLEN {
 		size := int(binary.NativeEndian.Uint32(buf))
-		kind, seq := binary.NativeEndian.Uint16(buf[4:]), binary.NativeEndian.Uint32(buf[8:])
+		kind, flags := binary.NativeEndian.Uint16(buf[4:]), binary.NativeEndian.Uint16(buf[6:])
+		seq := binary.NativeEndian.Uint32(buf[8:])
 		if size < unix.NLMSG_HDRLEN || size > len(buf) {
 			return true, errors.New("reading the table of sockets: malformed message")
 		}
@@ -130,7 +133,9 @@ func (t *SocketTable) messages(buf []byte, f func(body []byte)) (done bool, err 
 			errno := unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
 			return true, fmt.Errorf("reading the table of sockets: %w", errno)
 		case kind == byFamily:
-			f(body)
+			if f(body); flags&unix.NLM_F_MULTI == 0 { // no list
+				return true, nil
+			}
 		}
 	}
 	return false, nil
@@ -149,11 +154,4 @@ func socket(body []byte, f func(SocketFile)) {
 		}
 		body = body[min((size+3)&^3, len(body)):]
 	}
-}
-
-// Has reports whether a program listens on a socket that is bound to file.
-func (t *SocketTable) Has(file SocketFile) (bool, error) {
-	found := false
-	err := t.Listening(func(f SocketFile) { found = found || f == file })
-	return found, err
 }
