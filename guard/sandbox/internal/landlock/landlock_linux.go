@@ -23,48 +23,26 @@ func Access(pl *contract.Plan, scoped bool) (*Ruleset, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := openUp(r, pl); err != nil {
-		r.Close()
-		return nil, err
+	const (
+		device = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK // root's would be the disks
+		use    = readRights | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	)
+	r.allow(unix.LANDLOCK_ACCESS_FS_READ_DIR, "/")
+	r.allow(readRights, readable(pl)...)
+	r.allow(readRights|changeRights&^device, pathsOf(pl.Writable)...)
+	r.allow(readRights, pathsOf(pl.Shown)...)
+	for _, name := range contract.Devices { // no terminals: commands could read what is typed
+		r.allow(use, "/dev/"+name)
 	}
-	return r, nil
+	r.allow(unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX, pl.Sockets...)
+	return r.made()
 }
 
-// openUp allows what a plan leaves open.
-func openUp(r *Ruleset, pl *contract.Plan) error {
-	if err := r.allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
-		return err
+func pathsOf(list []place.Object) (paths []string) {
+	for _, t := range list {
+		paths = append(paths, t.Path)
 	}
-	for _, path := range readable(pl) {
-		if err := r.allow(path, readRights); err != nil {
-			return err
-		}
-	}
-	// No device nodes: root's would be the disks.
-	const device = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
-	open := r.handled &^ (device | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX)
-	for _, t := range pl.Writable {
-		if err := r.allow(t.Path, open); err != nil {
-			return err
-		}
-	}
-	for _, t := range pl.Shown {
-		if err := r.allow(t.Path, readRights); err != nil {
-			return err
-		}
-	}
-	const use = readRights | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	for _, name := range contract.Devices { // no terminals: commands could read what is typed
-		if err := r.allow("/dev/"+name, use); err != nil {
-			return err
-		}
-	}
-	for _, path := range pl.Sockets {
-		if err := r.allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
-			return err
-		}
-	}
-	return nil
+	return paths
 }
 
 // readable lists what may be read: all entries of the directories above hidden paths, except these
@@ -119,37 +97,13 @@ func Writes(pl *contract.Plan) (*Ruleset, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := r.handled &^ unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
-	for _, t := range pl.Writable {
-		if err := r.allow(t.Path, files); err != nil {
-			r.Close()
-			return nil, err
-		}
-	}
-	own := pl.Cached()
+	r.allow(changeRights, pathsOf(pl.Writable)...)
+	r.allow(changeRights, pl.Cached()...)
 	for _, p := range pl.Private {
-		own = append(own, p.Name)
+		r.allow(changeRights, p.Name)
 	}
-	for _, path := range own {
-		if err := r.allow(path, files); err != nil {
-			r.Close()
-			return nil, err
-		}
-	}
-	for path, rights := range map[string]uint64{
-		"/dev":     unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE,
-		"/dev/shm": files,
-	} {
-		if err := r.allow(path, rights); err != nil {
-			r.Close()
-			return nil, err
-		}
-	}
-	for _, path := range pl.Sockets {
-		if err := r.allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
-			r.Close()
-			return nil, err
-		}
-	}
-	return r, nil
+	r.allow(unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE, "/dev")
+	r.allow(changeRights, "/dev/shm")
+	r.allow(unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX, pl.Sockets...)
+	return r.made()
 }

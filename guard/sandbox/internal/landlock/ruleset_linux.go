@@ -17,6 +17,8 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
+	// changeRights are the same of all versions.
+	changeRights = writeRights | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	// readRights are the rights to look at something.
 	readRights = unix.LANDLOCK_ACCESS_FS_EXECUTE |
 		unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -37,6 +39,7 @@ const (
 type Ruleset struct {
 	fd      int
 	handled uint64 // the rights that are taken unless they are allowed
+	err     error  // of the first rule that could not be made
 }
 
 // Version returns the kernel's version of Landlock, 0 if there is none.
@@ -70,8 +73,26 @@ func newRuleset(version int, rights, scope uint64) (*Ruleset, error) {
 	return &Ruleset{fd: int(fd), handled: rights}, nil
 }
 
-// allow grants rights at and below path. What does not exist needs no rule.
-func (r *Ruleset) allow(path string, rights uint64) error {
+// allow grants rights, as far as the version of Landlock has them, at and below paths. What does not exist needs no
+// rule.
+func (r *Ruleset) allow(rights uint64, paths ...string) {
+	for _, path := range paths {
+		if r.err == nil {
+			r.err = r.allowOne(path, rights)
+		}
+	}
+}
+
+// made returns the ruleset if all its rules could be made.
+func (r *Ruleset) made() (*Ruleset, error) {
+	if r.err != nil {
+		r.Close()
+		return nil, r.err
+	}
+	return r, nil
+}
+
+func (r *Ruleset) allowOne(path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
 		return nil
