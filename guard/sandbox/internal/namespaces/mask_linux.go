@@ -169,59 +169,42 @@ func (m *mask) open(name string, t place.Object) (int, error) {
 	return fd, nil
 }
 
-// hides reports whether a command finds the mask, or nothing, at path.
-func (m *mask) hides(path string) (bool, error) {
-	var st unix.Stat_t
-	err := unix.Lstat(path, &st)
-	switch {
-	case place.Absent(err):
-		return true, nil
-	case err != nil:
-		return false, fmt.Errorf("looking at %s: %w", path, err)
-	}
-	return m.is(st.Dev), nil
-}
-
 // is reports whether dev is the file system of a cover.
 func (m *mask) is(dev uint64) bool { return slices.Contains(m.devs, dev) }
 
 // verify checks the finished view as a command sees it: every path that must be hidden is, and
 // every path that must be read-only.
 func (v *View) verify() error {
-	for _, t := range v.plan.Denied {
+	for _, t := range slices.Concat(v.plan.Denied, v.plan.Masked, v.plan.Programs) {
 		if err := v.verifyHidden(t); err != nil {
 			return err
 		}
 	}
-	for _, t := range slices.Concat(v.plan.Masked, v.plan.Programs) {
-		if err := v.verifyHidden(t); err != nil {
-			return err
-		}
-	}
-	for _, path := range []string{"/", "/proc", "/sys"} {
-		if err := verifyReadOnly(path); err != nil {
-			return err
-		}
-	}
+	shut := []string{"/", "/proc", "/sys"}
 	for _, f := range v.plan.Files {
-		if err := verifyReadOnly(f.Path); err != nil {
-			return err
-		}
+		shut = append(shut, f.Path)
 	}
 	for _, t := range v.plan.ReadOnly {
-		if err := verifyReadOnly(t.Path); err != nil {
+		shut = append(shut, t.Path)
+	}
+	for _, path := range shut {
+		if err := verifyReadOnly(path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// verifyHidden reports an error unless a command finds the mask, or nothing.
 func (v *View) verifyHidden(t place.Object) error {
-	hidden, err := v.mask.hides(t.Path)
-	if err != nil {
-		return err
-	}
-	if !hidden {
+	var st unix.Stat_t
+	err := unix.Lstat(t.Path, &st)
+	switch {
+	case place.Absent(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking at %s: %w", t.Path, err)
+	case !v.mask.is(st.Dev):
 		return fmt.Errorf("%s is still visible after it was masked", t.Path)
 	}
 	return nil
