@@ -18,8 +18,7 @@ import (
 // Every command has an init process of its own, which it cannot signal or trace and
 // which inherits its orphans.
 type landlocked struct {
-	executable string
-	writes     *WriteGate // or nil
+	writes *WriteGate // or nil
 
 	mu     sync.Mutex
 	policy Policy
@@ -34,7 +33,7 @@ func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Repor
 			"Linux 5.19 or later has it, if it is among the modules of the kernel parameter lsm="}
 	}
 	p.Denied = slices.Clone(p.Denied)
-	l := &landlocked{executable: o.Executable, writes: o.Writes, policy: p, live: make(map[*supervised]bool)}
+	l := &landlocked{writes: o.Writes, policy: p, live: make(map[*supervised]bool)}
 	pl, err := resolve(p)
 	if err != nil {
 		return nil, Report{}, err
@@ -93,7 +92,7 @@ func (l *landlocked) initProcess(ctx context.Context, gate *execgate.Gate) (*ins
 		return nil, err
 	}
 	pl.Execs, pl.Writes = gate != nil, l.writes != nil
-	n, files, err := startInit(ctx, nil, backendLandlock, &pl.Plan, l.executable, &syscall.SysProcAttr{Setsid: true})
+	n, files, err := startInit(ctx, nil, backendLandlock, &pl.Plan, &syscall.SysProcAttr{Setsid: true})
 	if err != nil {
 		return nil, err
 	}

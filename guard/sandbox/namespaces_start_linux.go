@@ -37,7 +37,7 @@ func startNamespaces(ctx context.Context, p Policy, o Options,
 			waiting = (*begun)()
 		}
 	}
-	n, files, err := startInit(ctx, waiting, Namespaces, &pl.Plan, o.Executable, namespaceAttributes(pl.Network, owners))
+	n, files, err := startInit(ctx, waiting, Namespaces, &pl.Plan, namespaceAttributes(pl.Network, owners))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,10 +69,10 @@ func startNamespaces(ctx context.Context, p Policy, o Options,
 
 // startInit starts ourselves as the init process of commands, unless n is one that waits for its plan, and waits
 // until it is ready; files is what it sent with that message.
-func startInit(ctx context.Context, n *insideProcess, b Backend, pl *contract.Plan, executable string,
+func startInit(ctx context.Context, n *insideProcess, b Backend, pl *contract.Plan,
 	attr *syscall.SysProcAttr) (_ *insideProcess, files []int, err error) {
 	if n == nil {
-		if n, err = newInit(b, executable, attr); err != nil {
+		if n, err = newInit(b, attr); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -103,7 +103,7 @@ var ahead atomic.Pointer[func() *insideProcess]
 // started.
 func (Options) Prepare() {
 	begin := sync.OnceValue(func() *insideProcess {
-		n, _ := newInit(Namespaces, "", namespaceAttributes(false, owners{})) // nil: the start tries again
+		n, _ := newInit(Namespaces, namespaceAttributes(false, owners{})) // nil: the start tries again
 		return n
 	})
 	ahead.Store(&begin)
@@ -111,7 +111,7 @@ func (Options) Prepare() {
 }
 
 // newInit starts process 1, which gets a socket, a pipe for the plan, an empty environment and nothing else.
-func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *insideProcess, err error) {
+func newInit(b Backend, attr *syscall.SysProcAttr) (n *insideProcess, err error) {
 	n = &insideProcess{backend: b, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*nsProcess),
 		dead: make(chan struct{})}
 	complainFD, err := contract.MemoryFile("errors", nil)
@@ -134,10 +134,7 @@ func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *inside
 	}
 	defer theirs.Close()
 	n.conn = ours
-	if executable == "" {
-		executable = "/proc/self/exe" // also where the file was replaced or cannot be reached by name
-	}
-	n.cmd = exec.Command(executable)
+	n.cmd = exec.Command("/proc/self/exe") // also where the file was replaced or cannot be reached by name
 	n.cmd.Args = []string{"toolhost", contract.Arg, string(n.backend)}
 	// Garbage is not collected at the start: what packages make then is none.
 	n.cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none", "GOGC=off"}

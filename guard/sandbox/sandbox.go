@@ -18,12 +18,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/contract"
 )
 
-// Options says how to start a sandbox. The zero value suits a program that
-// calls Init first in main.
+// Options says how to start a sandbox.
 type Options struct {
-	// Executable is started again inside the sandbox; its main must call Init.
-	// Empty is the running program.
-	Executable string
 	// Backends are tried in this order; empty means every one, best first.
 	Backends []Backend
 	// Ahead takes the process that [Options.Prepare] started, if there is one.
