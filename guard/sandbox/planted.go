@@ -9,7 +9,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/chmodretry"
+	"github.com/toolhost/toolhost/guard/internal/chmodretry"
 )
 
 // A Guarded path is protected, but mounts cannot hold it: it was absent at the

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/toolhost/toolhost/guard/internal/chmodretry"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
@@ -125,15 +126,7 @@ func inDir(path string, f func(file side) error) error {
 		return err
 	}
 	defer root.Close()
-	err = f(side{root, filepath.Base(path)})
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	info, statErr := root.Stat(".")
-	if statErr != nil || root.Chmod(".", info.Mode().Perm()|0o700) != nil {
-		return err
-	}
-	return errors.Join(f(side{root, filepath.Base(path)}), root.Chmod(".", info.Mode().Perm()))
+	return chmodretry.Do(root, ".", func() error { return f(side{root, filepath.Base(path)}) })
 }
 
 // makeDirs makes a directory below an existing one, and those above it, as far as they may be made.

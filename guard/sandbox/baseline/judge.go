@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/toolhost/toolhost/guard/internal/chmodretry"
 	"github.com/toolhost/toolhost/guard/internal/gitrepo"
-	"github.com/toolhost/toolhost/guard/sandbox/internal/chmodretry"
 )
 
 // maxText is the size from which a file is not read; real ones have a few KiB.
