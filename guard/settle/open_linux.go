@@ -104,16 +104,11 @@ func ofHost(process string) bool {
 		if program := programOf(process); program != "" && program == host {
 			return true
 		}
-		text, err := os.ReadFile("/proc/" + process + "/stat")
-		if err != nil {
+		text, _ := os.ReadFile("/proc/" + process + "/status")
+		switch process = field(string(text), "PPid"); process {
+		case "": // it has ended
 			return true
-		}
-		_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
-		fields := strings.Fields(rest)
-		if len(fields) < 2 {
-			return true
-		}
-		if process = fields[1]; process == "0" {
+		case "0":
 			return false
 		}
 	}

@@ -56,7 +56,7 @@ func (k *Keeper) busy(path string) (*place, name) {
 	if len(busy) == 0 {
 		return nil, ""
 	}
-	real := realAbove(path)
+	real := RealAbove(path)
 	for _, p := range busy {
 		if rel, ok := strings.CutPrefix(real, p.dir+string(filepath.Separator)); ok {
 			return p, name(rel)
@@ -108,9 +108,9 @@ func (p *place) formerly(rel name, found fs.FileInfo) (was *file, same bool) {
 	return was, same
 }
 
-// realAbove follows the links of a path as far as what a command can replace: in the last two elements, which are those
+// RealAbove follows the links of a path as far as what a command can replace: in the last two elements, which are those
 // of a settings file, links stay.
-func realAbove(path string) string {
+func RealAbove(path string) string {
 	dir := filepath.Dir(filepath.Dir(path))
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		return filepath.Join(real, strings.TrimPrefix(path, dir))

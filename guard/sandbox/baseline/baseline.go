@@ -228,7 +228,7 @@ func guardedIn(dir string, list []sandbox.Guarded) []sandbox.Guarded {
 // Withheld reports whether a settings file did not exist before the commands that run, or before those of a host that
 // was killed, so that a command may have created it.
 func (k *Keeper) Withheld(path string) bool {
-	path = realAbove(path)
+	path = settle.RealAbove(path)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	list := slices.Clone(k.left)
@@ -238,16 +238,6 @@ func (k *Keeper) Withheld(path string) bool {
 	return slices.ContainsFunc(list, func(g sandbox.Guarded) bool {
 		return g.New != "" && (path == g.Path || strings.HasPrefix(path, g.Path+string(filepath.Separator)))
 	})
-}
-
-// realAbove follows the links of a path as far as what a command can replace: in the last two elements, which are those
-// of a settings file, links stay.
-func realAbove(path string) string {
-	dir := filepath.Dir(filepath.Dir(path))
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return filepath.Join(real, strings.TrimPrefix(path, dir))
-	}
-	return path
 }
 
 // Check removes what commands have added to the directories in which they run. [Keeper.Since] returns notes of the
