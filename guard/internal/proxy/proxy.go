@@ -65,6 +65,38 @@ type Refusal struct {
 	Count   int    // how often
 }
 
+// maxRefusals bounds how many hosts are remembered between two looks.
+const maxRefusals = 100
+
+// Refusals are those since the last look.
+type Refusals struct {
+	mu   sync.Mutex
+	list []Refusal
+}
+
+// Add counts a refusal. Of those of one host the first stays.
+func (rs *Refusals) Add(r Refusal) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	i := slices.IndexFunc(rs.list, func(known Refusal) bool { return known.Host == r.Host })
+	if i < 0 {
+		if i = len(rs.list); i == maxRefusals {
+			return
+		}
+		rs.list = append(rs.list, r)
+	}
+	rs.list[i].Count++
+}
+
+// Take returns and forgets them.
+func (rs *Refusals) Take() []Refusal {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	list := rs.list
+	rs.list = nil
+	return list
+}
+
 // NotAllowed is the reason of a refusal if no list names the host.
 const NotAllowed = "it is not in sandbox.network.allowedDomains"
 
@@ -77,8 +109,6 @@ const (
 	// halfOpenTime is how long a host may be silent after the program has ended its direction. The proxy cannot tell
 	// a host that still works from one that is gone, and a host beyond a partition is silent for ever.
 	halfOpenTime = 20 * time.Second
-	// maxRefusals bounds how many hosts are remembered between two looks.
-	maxRefusals = 100
 	// maxConns bounds the connections of one sandbox. There is no time limit on what a program sends: a slow program
 	// delays its own sandbox only.
 	maxConns = 1024
@@ -104,8 +134,7 @@ type Proxy struct {
 	resumed  tls.ClientSessionCache
 	signing  chan struct{} // has an element for each body that is held
 
-	mu      sync.Mutex
-	refused []Refusal
+	refused Refusals
 }
 
 // Start serves the connections of a listener, which is closed with the proxy. A nil dial is a net.Dialer, a nil
@@ -169,13 +198,7 @@ func (p *Proxy) Env() []string {
 }
 
 // Refused returns and forgets what was refused.
-func (p *Proxy) Refused() []Refusal {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := p.refused
-	p.refused = nil
-	return list
-}
+func (p *Proxy) Refused() []Refusal { return p.refused.Take() }
 
 // note notes a refusal. ctx is that of the connection.
 func (p *Proxy) note(ctx context.Context, e *refusedError) {
@@ -186,15 +209,7 @@ func (p *Proxy) note(ctx context.Context, e *refusedError) {
 			c.Used(e.secret, host, port, e.why)
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.refused, func(r Refusal) bool { return r.Host == e.host })
-	switch {
-	case i >= 0:
-		p.refused[i].Count++
-	case len(p.refused) < maxRefusals:
-		p.refused = append(p.refused, Refusal{Host: e.host, Program: e.program, Why: e.why, Count: 1})
-	}
+	p.refused.Add(Refusal{Host: e.host, Program: e.program, Why: e.why})
 }
 
 // ends is the key of the addresses of a connection in its context.

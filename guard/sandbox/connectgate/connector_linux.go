@@ -30,8 +30,6 @@ const (
 	// connect.
 	shortestWait = time.Millisecond
 	longestWait  = 100 * time.Millisecond
-	// maxRefusals is how many refused sockets are remembered until they are reported.
-	maxRefusals = 32
 )
 
 // A Config says which Unix sockets commands reach.
@@ -56,11 +54,11 @@ type Connector struct {
 	host    *kernel.SocketTable // of the host's network namespace
 	places  chan struct{}
 	outside atomic.Bool // addresses outside the loopback interface go to a TUN device
+	refused proxy.Refusals
 
 	mu sync.Mutex
 	// inside is the listener of the commands in a network namespace, by the socket table of that namespace.
 	inside   map[*kernel.SocketTable]*kernel.Listener
-	refused  []proxy.Refusal
 	listened map[uint16]bool // ports of TCP on which commands have listened
 	// callers are the processes that connected last, by the inodes of their sockets; older are those before them.
 	callers, older map[uint32]Caller

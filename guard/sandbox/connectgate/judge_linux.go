@@ -137,25 +137,7 @@ func (k *Connector) failure(c *kernel.Call, err error) unix.Errno {
 }
 
 // Refuse records a refusal.
-func (k *Connector) Refuse(socket, why string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for i := range k.refused {
-		if k.refused[i].Host == socket {
-			k.refused[i].Count++
-			return
-		}
-	}
-	if len(k.refused) < maxRefusals {
-		k.refused = append(k.refused, proxy.Refusal{Host: socket, Why: why, Count: 1})
-	}
-}
+func (k *Connector) Refuse(socket, why string) { k.refused.Add(proxy.Refusal{Host: socket, Why: why}) }
 
 // Refusals returns the refusals since the last call.
-func (k *Connector) Refusals() []proxy.Refusal {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	list := k.refused
-	k.refused = nil
-	return list
-}
+func (k *Connector) Refusals() []proxy.Refusal { return k.refused.Take() }
