@@ -21,7 +21,7 @@ var errNoNetwork = errors.New("sandbox: the sandbox has no network of its own")
 // loopback interface. [Sandbox.Publish] publishes such ports on the host.
 func (s *Sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 	p, ok := s.engine.(dialer)
-	if !ok || s.proxy == nil {
+	if !ok {
 		return nil, errNoNetwork
 	}
 	return p.dial(ctx, port)
@@ -31,7 +31,7 @@ func (s *Sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 // order, without the proxy's.
 func (s *Sandbox) Listening() ([]int, error) {
 	p, ok := s.engine.(dialer)
-	if !ok || s.proxy == nil {
+	if !ok {
 		return nil, errNoNetwork
 	}
 	return p.listening()
@@ -41,7 +41,7 @@ func (s *Sandbox) Listening() ([]int, error) {
 // done.
 func (s *Sandbox) Forward(ctx context.Context, port int) error {
 	p, ok := s.engine.(dialer)
-	if !ok || s.proxy == nil {
+	if !ok {
 		return errNoNetwork
 	}
 	l, err := p.listen(port)

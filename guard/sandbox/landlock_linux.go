@@ -53,8 +53,7 @@ func landlockReport(version int, pl *contract.Plan) Report {
 			return slices.ContainsFunc(pl.Writable, func(w place.Object) bool { return place.Within(t.Path, w.Path) })
 		})
 	}
-	r := Report{Backend: backendLandlock, Enforces: enforcement{Writes: true, Denies: true, Network: !pl.Network,
-		Processes: true}}
+	r := Report{Backend: backendLandlock, Enforces: enforcement{Writes: true, Denies: true, Network: true, Processes: true}}
 	if inside(pl.ReadOnly) {
 		r.Enforces.Denies = false
 		r.Why = append(r.Why, "landlock: protected files inside the workspace can be changed.")
@@ -69,12 +68,10 @@ func landlockReport(version int, pl *contract.Plan) Report {
 			"prevents that.")
 	}
 	r.Why = append(r.Why, "landlock: names of hidden files stay visible, and permissions, times and attributes of our "+
-		"own files outside the workspace can be changed.")
-	r.Why = append(r.Why, "landlock: commands have no terminals, shared memory and message queues, for they would be "+
-		"those of all your programs.")
-	if !pl.Network {
-		r.Why = append(r.Why, "landlock: commands have no network at all, not even among themselves.")
-	}
+		"own files outside the workspace can be changed.",
+		"landlock: commands have no terminals, shared memory and message queues, for they would be "+
+			"those of all your programs.",
+		"landlock: commands have no network at all, not even among themselves.")
 	return r
 }
 

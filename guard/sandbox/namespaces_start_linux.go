@@ -20,7 +20,7 @@ import (
 )
 
 // startNamespaces starts process 1 of new namespaces, whose connections k makes, unless
-// it is nil. listener is the proxy's socket inside, nil with an unrestricted network.
+// it is nil. listener is the proxy's socket inside.
 func startNamespaces(ctx context.Context, p Policy, o Options,
 	k *connectgate.Connector) (n *insideProcess, listener net.Listener,
 	err error) {
@@ -32,12 +32,12 @@ func startNamespaces(ctx context.Context, p Policy, o Options,
 	owners := findOwners(&pl.Plan)
 	pl.Owners = !owners.none()
 	var waiting *insideProcess
-	if o.Ahead && !pl.Network && !pl.Owners {
+	if o.Ahead && !pl.Owners {
 		if begun := ahead.Swap(nil); begun != nil {
 			waiting = (*begun)()
 		}
 	}
-	n, files, err := startInit(ctx, waiting, Namespaces, &pl.Plan, namespaceAttributes(pl.Network, owners))
+	n, files, err := startInit(ctx, waiting, Namespaces, &pl.Plan, namespaceAttributes(owners))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,15 +47,13 @@ func startNamespaces(ctx context.Context, p Policy, o Options,
 			n.close()
 		}
 	}()
-	if !pl.Network {
-		if listener, err = fileListener(files[0]); err != nil {
-			contract.CloseAll(files[1:])
-			return nil, nil, err
-		}
-		n.proxyPort = listener.Addr().(*net.TCPAddr).Port
-		if files = files[1:]; n.noTUN == nil {
-			n.tun, files = os.NewFile(uintptr(files[0]), "tun"), files[1:]
-		}
+	if listener, err = fileListener(files[0]); err != nil {
+		contract.CloseAll(files[1:])
+		return nil, nil, err
+	}
+	n.proxyPort = listener.Addr().(*net.TCPAddr).Port
+	if files = files[1:]; n.noTUN == nil {
+		n.tun, files = os.NewFile(uintptr(files[0]), "tun"), files[1:]
 	}
 	n.judged = len(files) == 2
 	if pl.Execs {
@@ -98,12 +96,11 @@ func startInit(ctx context.Context, n *insideProcess, b Backend, pl *contract.Pl
 // ahead returns a process 1 that waits for its plan. It is nil if there is none.
 var ahead atomic.Pointer[func() *insideProcess]
 
-// Prepare starts process 1 of a sandbox with namespaces and a restricted network, for the next start with
-// [Options].Ahead. It ends with this process at the latest. It does not wait; a failure shows when the sandbox is
+// Prepare starts process 1 of a sandbox with namespaces, for the next start with [Options].Ahead. It ends with this process at the latest. It does not wait; a failure shows when the sandbox is
 // started.
 func (Options) Prepare() {
 	begin := sync.OnceValue(func() *insideProcess {
-		n, _ := newInit(Namespaces, namespaceAttributes(false, owners{})) // nil: the start tries again
+		n, _ := newInit(Namespaces, namespaceAttributes(owners{})) // nil: the start tries again
 		return n
 	})
 	ahead.Store(&begin)
@@ -165,14 +162,10 @@ func (n *insideProcess) tell(pl *contract.Plan) {
 
 // namespaceAttributes asks for the namespaces, with our own user and group and the owners
 // under their own numbers, and the capabilities process 1 needs in them.
-func namespaceAttributes(hostNetwork bool, o owners) *syscall.SysProcAttr {
-	flags := unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC |
-		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
-	if !hostNetwork {
-		flags |= unix.CLONE_NEWNET
-	}
+func namespaceAttributes(o owners) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{
-		Cloneflags:  uintptr(flags),
+		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC |
+			unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWNET,
 		UidMappings: mappings(os.Geteuid(), o.users),
 		GidMappings: mappings(os.Getegid(), o.groups),
 		AmbientCaps: []uintptr{

@@ -19,8 +19,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
 )
 
 // From inside, an allowed host is reached and a refused one is named.
@@ -289,32 +287,4 @@ time.sleep(1000)
 	}
 	p.Kill()
 	waitFor(t, "the end of the published ports", func() bool { return !reached(0) && !reached(1) })
-}
-
-// With the host's network, loopback is reachable, sockets and abstract sockets
-// are not.
-func TestUnrestricted(t *testing.T) {
-	f := newFixture(t)
-	f.serve(t)
-	p := f.policy()
-	p.Network.Unrestricted = true
-	s := start1(t, p)
-	if s.Report().Backend != Namespaces {
-		t.Skip("no namespaces here")
-	}
-	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c",
-		`exec 3<>/dev/tcp/127.0.0.1/$PORT; cat <&3`); !strings.Contains(r.output, breach) {
-		t.Errorf("loopback is out of reach: %s", r.output)
-	}
-	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c",
-		`$ATTACK connect unix "$SOCKET"; $ATTACK connect unix "$SOCKET2"`); strings.Contains(r.output, breach) {
-		t.Errorf("reached a socket: %s", r.output)
-	}
-	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "@$ABSTRACT"`); strings.Contains(r.output,
-		breach) && landlock.Version() >= landlock.Scopes {
-		t.Errorf("reached an abstract socket: %s", r.output)
-	}
-	if s.Report().Enforces.Network {
-		t.Error("claims to hold the network")
-	}
 }

@@ -62,9 +62,7 @@ type Policy struct {
 	// commands may connect to. All others are refused, because a daemon (docker,
 	// D-Bus, an SSH agent, tmux) works outside of every limit: commands connect to
 	// sockets on which a command listens. In a writable directory, a socket that is
-	// listed by its own name is reached until another takes its place. With
-	// Network.Unrestricted sockets of commands cannot be told from others: then only
-	// those listed are reached.
+	// listed by its own name is reached until another takes its place.
 	Sockets []string
 	// Files lists what commands read in the place of the host's files, even if these are masked. They cannot write it.
 	// Only Namespaces mounts it; elsewhere the files are denied.
@@ -106,9 +104,6 @@ const defaultMaxProcesses = 4096
 // Network says which hosts commands can reach. The zero value is a loopback
 // interface of the sandbox's own and nothing else.
 type Network struct {
-	// Unrestricted gives commands the network of the host, its loopback
-	// services included. The lists below are then without effect.
-	Unrestricted bool
 	// AllowedDomains lists what the proxy connects to: "example.com" is that
 	// host, "*.example.com" every host below it, "*" every host; a port may
 	// follow (":443"). Addresses of private networks and of this machine are

@@ -26,7 +26,7 @@ type plan struct{ contract.Plan }
 // another reason than being absent is an error: what is not understood must not
 // be left open.
 func resolve(p Policy) (*plan, error) {
-	pl := &plan{contract.Plan{Network: p.Network.Unrestricted, Overlay: p.Overlay}}
+	pl := &plan{contract.Plan{Overlay: p.Overlay}}
 	pl.Processes = cmp.Or(p.MaxProcesses, defaultMaxProcesses)
 	for _, path := range p.Writable {
 		t, err := resolveWritable(path)

@@ -86,10 +86,7 @@ func seatbeltPins(p Policy) []string {
 // sandbox's own: without the rule for the proxy commands cannot even talk to
 // each other.
 func seatbeltNetwork(rule func(string, ...any), p Policy, proxyPort int) {
-	if p.Network.Unrestricted {
-		rule(`(allow network*)`)
-		rule(`(deny network-outbound (remote unix-socket))`)
-	} else if proxyPort != 0 {
+	if proxyPort != 0 {
 		rule(`(allow network-outbound (remote tcp %s))`, seatbeltString("localhost:"+strconv.Itoa(proxyPort)))
 	}
 	for _, path := range append(slices.Clone(p.Sockets), p.Writable...) {

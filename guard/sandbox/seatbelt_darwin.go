@@ -66,22 +66,20 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 	e := &seatbelt{policy: resolved, live: make(map[*group]bool)}
 	s := &Sandbox{engine: e, report: Report{
 		Backend:  backendSeatbelt,
-		Enforces: enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted},
+		Enforces: enforcement{Writes: true, Denies: true, Network: true},
 		Why: []string{"seatbelt: a command can leave processes behind; macOS has no way to find all of them.",
 			"seatbelt: another hard link to a denied file can be read."},
 		Remedy: "Run the server on Linux to have everything held",
 	}}
-	if !p.Network.Unrestricted {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("sandbox: proxy: %w", err)
-		}
-		e.proxyPort = l.Addr().(*net.TCPAddr).Port
-		rules := p.Network.rules()
-		rules.Caller = s.caller
-		s.proxy = proxy.Start(l, rules, o.Dial, o.Resolve)
-		s.env = s.proxy.Env()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: proxy: %w", err)
 	}
+	e.proxyPort = l.Addr().(*net.TCPAddr).Port
+	rules := p.Network.rules()
+	rules.Caller = s.caller
+	s.proxy = proxy.Start(l, rules, o.Dial, o.Resolve)
+	s.env = s.proxy.Env()
 	if err := e.check(ctx); err != nil {
 		s.Close()
 		return nil, err

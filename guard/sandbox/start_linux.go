@@ -55,7 +55,7 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	if err != nil {
 		return nil, errors.Join(err, k.Close())
 	}
-	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(p), noOverlay: n.noOverlay, cached: n.cached}
+	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(), noOverlay: n.noOverlay, cached: n.cached}
 	s.connectBy(k, n.judged, cannot)
 	if p.SSH != nil && k != nil {
 		s.env = append(s.env, "SSH_AUTH_SOCK="+p.SSH.Path())
@@ -63,32 +63,30 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	if noMasks != nil {
 		s.report.Why = append(s.report.Why, fmt.Sprintf("%s: masked credentials are denied: %v.", s.report.Backend, noMasks))
 	}
-	if listener != nil {
-		rules := p.Network.rules()
-		rules.Roots = o.Roots
-		rules.Inside, rules.Caller = n.dial, s.caller
-		rules.Local = func(port int) (bool, string) { return hostService(port, p.Network.PortRecords) }
-		s.connecting = func(from, to netip.AddrPort) (*connectgate.Gate, []string, connectgate.Program, bool) {
-			who := k.CallerOf(from, to)
-			c := n.commandOf(who)
-			if c == nil {
-				return nil, nil, connectgate.Program{}, false
-			}
-			return c.hosts, who.Chain(c.number()), who.Program, true
+	rules := p.Network.rules()
+	rules.Roots = o.Roots
+	rules.Inside, rules.Caller = n.dial, s.caller
+	rules.Local = func(port int) (bool, string) { return hostService(port, p.Network.PortRecords) }
+	s.connecting = func(from, to netip.AddrPort) (*connectgate.Gate, []string, connectgate.Program, bool) {
+		who := k.CallerOf(from, to)
+		c := n.commandOf(who)
+		if c == nil {
+			return nil, nil, connectgate.Program{}, false
 		}
-		s.proxy = proxy.Start(listener, rules, o.Dial, o.Resolve)
-		s.env = append(append(s.env, s.proxy.Env()...), trust...)
-		for _, secret := range p.Network.Secrets {
-			if secret.Variable != "" {
-				s.env = append(s.env, secret.Variable+"="+secret.Sentinel)
-			}
+		return c.hosts, who.Chain(c.number()), who.Program, true
+	}
+	s.proxy = proxy.Start(listener, rules, o.Dial, o.Resolve)
+	s.env = append(append(s.env, s.proxy.Env()...), trust...)
+	for _, secret := range p.Network.Secrets {
+		if secret.Variable != "" {
+			s.env = append(s.env, secret.Variable+"="+secret.Sentinel)
 		}
-		if err := s.network(n, o); err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		if k != nil {
-			k.LeadOutside(s.outside != nil)
-		}
+	}
+	if err := s.network(n, o); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if k != nil {
+		k.LeadOutside(s.outside != nil)
 	}
 	if p.SSH != nil && k != nil { // once: nothing fails any more
 		p.SSH.Serve(func(pid int, d sshagent.Destination, refused string) { s.loggedIn(n, k, pid, d, refused) })
@@ -98,7 +96,7 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 
 // connectRules says which Unix sockets commands reach under a policy.
 func connectRules(p Policy) connectgate.Config {
-	c := connectgate.Config{Own: !p.Network.Unrestricted, Sockets: p.Sockets, Hidden: slices.Concat(p.Masked, p.Denied)}
+	c := connectgate.Config{Sockets: p.Sockets, Hidden: slices.Concat(p.Masked, p.Denied)}
 	for _, d := range p.Private {
 		c.Private = append(c.Private, d.Name)
 	}
@@ -122,11 +120,9 @@ func (s *Sandbox) connectBy(k *connectgate.Connector, judged bool, cannot error)
 }
 
 // namespaceReport is what a sandbox with namespaces holds.
-func namespaceReport(p Policy) Report {
-	return Report{
-		Backend:  Namespaces,
-		Enforces: enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted, Processes: true},
-	}
+func namespaceReport() Report {
+	return Report{Backend: Namespaces,
+		Enforces: enforcement{Writes: true, Denies: true, Network: true, Processes: true}}
 }
 
 // rootEnv helps programs that take user 0 for all-powerful: tar would try to

@@ -34,8 +34,6 @@ const (
 
 // A Config says which Unix sockets commands reach.
 type Config struct {
-	// Own says that commands have a network namespace of their own.
-	Own bool
 	// Sockets are sockets of the host that commands may connect to, or directories of such sockets.
 	Sockets []string
 	// Private are directories of the host that commands see replaced by directories of their own. Commands reach
@@ -240,9 +238,7 @@ func (k *Connector) connectUnix(c *kernel.Call, fd int, address []byte) outcome 
 		return outcome{errno: unix.EPERM} // commands cannot make such sockets: it was passed to them
 	case len(address) <= pathAt || len(address) > unix.SizeofSockaddrUnix || family(address) != unix.AF_UNIX:
 		return outcome{errno: unix.EINVAL}
-	case address[pathAt] == 0 && !k.Own: // an abstract name, and the programs of the host have the same names
-		return outcome{errno: unix.ECONNREFUSED}
-	case address[pathAt] == 0:
+	case address[pathAt] == 0: // an abstract name, of the network namespace
 		return connectTo(fd, address)
 	}
 	path, _, _ := bytes.Cut(address[pathAt:], []byte{0})

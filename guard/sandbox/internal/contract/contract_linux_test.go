@@ -19,7 +19,7 @@ func TestRoundTrip(t *testing.T) {
 	want := &Plan{Writable: objects, ReadOnly: objects[:1], Denied: objects, Masked: objects[1:], Shown: objects,
 		Programs: objects, Private: []Private{{Name: "/tmp", Dir: object, Entries: objects}},
 		Caches: []Cache{{object, objects[1], object}}, Files: []Copy{{"/f", 0o600, "\x00text"}},
-		Pins: []string{"/p", ""}, Sockets: []string{"/s"}, Network: true, Judged: true, Execs: true,
+		Pins: []string{"/p", ""}, Sockets: []string{"/s"}, Judged: true, Execs: true,
 		Writes: true, Owners: true,
 		Processes: 7, Overlay: 1 << 40, Temporary: []string{"/t"}}
 	var text bytes.Buffer

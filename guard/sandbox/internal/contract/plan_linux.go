@@ -22,8 +22,6 @@ type Plan struct {
 	Files   []Copy
 	// Pins are directories and links whose names must not change, and Sockets those of the host that stay reachable.
 	Pins, Sockets []string
-	// Network says that the host's is shared.
-	Network bool
 	// Judged says that the host makes the connections of commands (package connectgate), and Execs that it judges which
 	// programs they start (package execgate).
 	Judged, Execs bool

@@ -89,11 +89,7 @@ func Writes(pl *contract.Plan) (*Ruleset, error) {
 	if version < Minimum {
 		return nil, nil
 	}
-	var scope uint64
-	if pl.Network { // else abstract sockets are the network namespace's own
-		scope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
-	}
-	r, err := newRuleset(version, writeRights, scope)
+	r, err := newRuleset(version, writeRights, 0) // abstract sockets are the network namespace's own
 	if err != nil {
 		return nil, err
 	}

@@ -159,7 +159,7 @@ func controlConn() (*contract.Conn, error) {
 }
 
 // setUp builds everything commands will see, and returns descriptors for the host: of the
-// proxy's listener and of the TUN device, if there is a network for them, and those of appendListener.
+// proxy's listener, of the TUN device if there is one, and those of appendListener.
 func (g *initProcess) setUp() ([]int, error) {
 	ignoreTermination()
 	pl, err := readPlan()
@@ -170,11 +170,9 @@ func (g *initProcess) setUp() ([]int, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("refusing to be traced: %w", err)
 	}
-	tun := -1
-	if !pl.Network { // before /dev is replaced
-		tun, g.noTUN = namespaces.OpenTUN()
-		pl.Named = tun >= 0
-	}
+	var tun int
+	tun, g.noTUN = namespaces.OpenTUN() // before /dev is replaced
+	pl.Named = tun >= 0
 	if g.view, err = namespaces.Build(pl); err != nil {
 		return nil, err
 	}
@@ -191,18 +189,16 @@ func (g *initProcess) setUp() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	var files []int
-	if !pl.Network {
-		if err := namespaces.LoopbackUp(); err != nil {
-			return nil, err
-		}
-		fd, err := namespaces.ListenLoopback(0)
-		if err != nil {
-			return nil, err
-		}
-		if files = append(files, fd); tun >= 0 {
-			files = append(files, tun)
-		}
+	if err := namespaces.LoopbackUp(); err != nil {
+		return nil, err
+	}
+	proxy, err := namespaces.ListenLoopback(0)
+	if err != nil {
+		return nil, err
+	}
+	files := []int{proxy}
+	if tun >= 0 {
+		files = append(files, tun)
 	}
 	return appendListener(files, judged, pl)
 }

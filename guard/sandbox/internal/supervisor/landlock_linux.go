@@ -28,9 +28,6 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 		return nil, err
 	}
 	allowed := []uint32{unix.AF_NETLINK, unix.AF_UNIX} // see confine
-	if pl.Network {
-		allowed = append(allowed, unix.AF_INET, unix.AF_INET6)
-	}
 	listener := -1
 	g.spawn, err = newSpawner(false, func() (err error) {
 		// A process that may not drop them for later programs need not: under no_new_privs an exec grants nothing
