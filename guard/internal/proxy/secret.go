@@ -343,7 +343,7 @@ func (r *request) replace(ctx context.Context, text string, form bool) (string, 
 		}
 		value, err := r.value(ctx, secret)
 		if err != nil {
-			return "", &valueError{secret.Name, err}
+			return "", &valueError{secret.Name}
 		}
 		if secret.isKey(value) {
 			continue
@@ -359,12 +359,8 @@ func (r *request) replace(ctx context.Context, text string, form bool) (string, 
 // errReplaced says that a request has too many sentinels.
 var errReplaced = fmt.Errorf("the request has more than %d sentinels of credentials", maxReplaced)
 
-// valueError says that a secret has no value. Why is for people only, because it may name something that commands do
-// not see.
-type valueError struct {
-	name  string
-	cause error
-}
+// valueError says that a secret has no value. It does not say why, which may name something that commands do not see.
+type valueError struct{ name string }
 
 func (e *valueError) Error() string {
 	return fmt.Sprintf("the credential %s cannot be used; toolhost credential test %[1]s shows a person why", e.name)

@@ -137,7 +137,7 @@ func (r *request) hashBody(s *signature) error {
 func (r *request) resign(ctx context.Context, s *signature) error {
 	value, err := r.value(ctx, s.key)
 	if err != nil {
-		return &valueError{s.key.Name, err}
+		return &valueError{s.key.Name}
 	}
 	if !slices.Contains(r.used, s.key) {
 		r.used = append(r.used, s.key)
