@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // A change is a protected name that a command has changed.
@@ -179,8 +178,7 @@ func (p *place) hold(changes []change) {
 	for i := range changes {
 		c := &changes[i]
 		if c.h == nil {
-			now := time.Now().UTC().Truncate(time.Second)
-			c.h = &held{Slot: p.store.next(&p.rec, slotLetter), Former: p.rec.Files[c.rel].ID, Since: now}
+			c.h = &held{Slot: p.store.next(&p.rec, slotLetter), Former: p.rec.Files[c.rel].ID}
 			if err := p.fill(c.h, c); err != nil {
 				p.note("%s was changed by a command, and its former content could not be copied: %v. Look at it.",
 					name(p.path(c.rel)), err)

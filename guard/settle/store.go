@@ -101,7 +101,6 @@ type file struct {
 type held struct {
 	Slot        string
 	Former, Now identity
-	Since       time.Time
 	Gone        string `json:",omitempty"` // the outermost directory of the name that the command removed
 }
 
