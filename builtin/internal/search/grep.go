@@ -208,7 +208,6 @@ func (w *worker) chunk(i int) *chunk {
 	files = files[i*chunkFiles : min((i+1)*chunkFiles, len(files))]
 	c := chunks.Get().(*chunk)
 	c.text, c.entries = c.text[:0], c.entries[:0]
-	w.touched += touch(files)
 	for _, f := range files {
 		if w.search.stop.Load() {
 			break

@@ -21,8 +21,6 @@ type worker struct {
 	buf  *[]byte
 	out  output    // of the file that is being searched
 	seen fileState // of the file that is being read
-
-	touched byte // see touch
 }
 
 // buffers are reused between queries: the page faults of fresh memory would
