@@ -2,7 +2,6 @@ package text
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -111,7 +110,8 @@ func (w *diffWriter) diff(name string, above int, old, new string, context int) 
 	}
 	w.line("--- ", Name(name))
 	w.line("+++ ", Name(name))
-	for _, h := range hunks(oldMid, newMid, context) {
+	options := append(diffOptions(oldMid, newMid), diff.Context(context), textdiff.IndentHeuristic())
+	for _, h := range textdiff.Hunks(oldMid, newMid, options...) {
 		w.line("@@ ", "-"+hunkRange(h.LineNoX+first, h.EndLineNoX-h.LineNoX)+" +"+
 			hunkRange(h.LineNoY+first, h.EndLineNoY-h.LineNoY)+" @@")
 		w.edits(h.Edits)
@@ -120,58 +120,6 @@ func (w *diffWriter) diff(name string, above int, old, new string, context int) 
 		fmt.Fprintf(&w.b, "(%d more lines of the diff are not shown)\n", w.omitted)
 	}
 	return w.b.String(), w.complete
-}
-
-// hunks compares two texts.
-func hunks(old, new string, context int) []textdiff.Hunk[string] {
-	if h, ok := replaced(old, new, context); ok {
-		return []textdiff.Hunk[string]{h}
-	}
-	return textdiff.Hunks(old, new, append(diffOptions(old, new), diff.Context(context), textdiff.IndentHeuristic())...)
-}
-
-// maxReplaced is up to how many lines, including those around it, [replaced] handles a change.
-const maxReplaced = 64
-
-// replaced is a fast form of hunks for the common case in which one run of lines replaces another, and the result is
-// unambiguous: no line is in both runs, and the lines around them differ from their ends, so that the change cannot
-// begin elsewhere. Most edits are of this kind, and the general search takes ten times as long. ok is false if the
-// general search is needed.
-func replaced(old, new string, context int) (h textdiff.Hunk[string], ok bool) {
-	if strings.Count(old, "\n")+strings.Count(new, "\n") > 2*maxReplaced {
-		return h, false
-	}
-	a, b := splitAfter(old), splitAfter(new)
-	above, below := 0, 0
-	for above < min(len(a), len(b)) && a[above] == b[above] {
-		above++
-	}
-	for below < min(len(a), len(b))-above && a[len(a)-below-1] == b[len(b)-below-1] {
-		below++
-	}
-	gone, came, rest := a[above:len(a)-below], b[above:len(b)-below], a[len(a)-below:]
-	if len(gone) == 0 || len(came) == 0 ||
-		slices.ContainsFunc(gone, func(l string) bool { return slices.Contains(came, l) }) {
-		return h, false
-	}
-	if above > 0 && (a[above-1] == gone[len(gone)-1] || a[above-1] == came[len(came)-1]) || below > 0 &&
-		(rest[0] == gone[0] || rest[0] == came[0]) {
-		return h, false
-	}
-	from, until := max(0, above-context), min(below, context)
-	h.LineNoX, h.LineNoY = from, from
-	h.EndLineNoX, h.EndLineNoY = above+len(gone)+until, above+len(came)+until
-	h.Edits = make([]textdiff.Edit[string], 0, len(gone)+len(came)+2*context)
-	add := func(op diff.Op, lines []string) {
-		for _, l := range lines {
-			h.Edits = append(h.Edits, textdiff.Edit[string]{Op: op, Line: l})
-		}
-	}
-	add(diff.Match, a[from:above])
-	add(diff.Delete, gone)
-	add(diff.Insert, came)
-	add(diff.Match, rest[:until])
-	return h, true
 }
 
 // differing cuts the common lines off both ends, except for the context, and
