@@ -126,27 +126,10 @@ func (w *diffWriter) diff(name string, above int, old, new string, context int) 
 // returns the number of lines cut off at the start.
 func differing(old, new string, context int) (first int, oldMid, newMid string) {
 	start := prefixLen(old, new)
-	for range context + 1 {
-		start = strings.LastIndexByte(old[:start], '\n')
-		if start < 0 {
-			start = 0
-			break
-		}
-	}
-	if start > 0 {
-		start++
-	}
-	tail := suffixLen(old[start:], new[start:])
-	oldEnd, newEnd := len(old)-tail, len(new)-tail
-	for range context + 1 {
-		i := strings.IndexByte(old[oldEnd:], '\n')
-		if i < 0 {
-			oldEnd, newEnd = len(old), len(new)
-			break
-		}
-		oldEnd, newEnd = oldEnd+i+1, newEnd+i+1
-	}
-	return strings.Count(old[:start], "\n"), old[start:oldEnd], new[start:newEnd]
+	start, _ = linesAround(old, start, start, context)
+	end := len(old) - suffixLen(old[start:], new[start:])
+	_, end = linesAround(old, start, end, context)
+	return strings.Count(old[:start], "\n"), old[start:end], new[start : len(new)-(len(old)-end)]
 }
 
 // hunkRange formats a range as diff -u does: the first line counted from 1, then the number of lines unless it is 1.
