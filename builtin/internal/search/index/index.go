@@ -24,7 +24,6 @@ type Segment struct {
 	postings []byte   // see appendList
 	least    uint32   // no text has a smaller number
 	most     uint32   // no text has a greater one
-
 }
 
 // span is where the postings of a key lie.
@@ -168,14 +167,12 @@ func (m *merging) merge(a, b []byte) {
 		return
 	}
 	if m.ordered {
-		m.both = appendAll(appendAll(m.both[:0], a, m.most), b, m.most)
+		m.both = appendAll(appendAll(m.both[:0], a), b)
 	} else {
-		m.left, m.right = appendAll(m.left[:0], a, m.most), appendAll(m.right[:0], b, m.most)
+		m.left, m.right = appendAll(m.left[:0], a), appendAll(m.right[:0], b)
 		m.both = appendUnion(m.both[:0], m.left, m.right)
 	}
-	if len(m.both) > 0 {
-		m.postings = appendList(m.postings, m.both)
-	}
+	m.postings = appendList(m.postings, m.both)
 }
 
 // appendUnion appends the union of two lists, in order.
@@ -267,7 +264,7 @@ func (s *Segment) containing(all []uint32, out []uint32) []uint32 {
 		if len(out) == 0 || p.size() > notWorth*len(out) {
 			break
 		}
-		out = intersectList(out, s.list(p), &other, s.most)
+		out = intersectList(out, s.list(p), &other)
 	}
 	return out
 }
@@ -278,7 +275,7 @@ const notWorth = 1024
 
 // decode appends the numbers of a key's texts.
 func (s *Segment) decode(p span, out []uint32) []uint32 {
-	return appendAll(out, s.list(p), s.most)
+	return appendAll(out, s.list(p))
 }
 
 // find returns the position of the postings of a key. It reports false if no text has it.

@@ -98,8 +98,7 @@ func appendRice(out []byte, first uint32, gaps []uint32, k uint) []byte {
 	return out
 }
 
-// A block holds some of the postings of a key. Postings that were read from a disk may be damaged: readers stop at
-// the first byte that is not valid.
+// A block holds some of the postings of a key.
 type block struct {
 	first  uint32
 	k      uint
@@ -107,60 +106,46 @@ type block struct {
 	others []byte
 }
 
-// nextBlock removes the first block from the postings b and returns it. It reports false if there is none.
-func nextBlock(b *[]byte) (l block, ok bool) {
-	if len(*b) == 0 {
-		return l, false
-	}
-	way := (*b)[0]
-	first, n := binary.Uvarint((*b)[1:])
-	if way > maxRest && way < alone || n <= 0 || first > maxID {
-		return l, false
-	}
-	*b = (*b)[1+n:]
+// nextBlock returns the first block of postings, and those after it.
+func nextBlock(b []byte) (l block, rest []byte) {
+	way := b[0]
+	first, n := binary.Uvarint(b[1:])
+	b = b[1+n:]
 	l = block{first: uint32(first), k: uint(way), bitmap: way == asBitmap}
 	if way == alone {
-		return l, true
+		return l, b
 	}
-	size, n := binary.Uvarint(*b)
-	if n <= 0 || size > uint64(len(*b)-n) {
-		return l, false
-	}
-	l.others, *b = (*b)[n:n+int(size)], (*b)[n+int(size):]
-	return l, size > 0 && !(l.bitmap && l.others[size-1] == 0) // a bitmap whose last byte is 0 has no last number
+	size, n := binary.Uvarint(b)
+	l.others = b[n : n+int(size)]
+	return l, b[n+int(size):]
 }
 
-// appendAll appends the numbers in the postings b that are at most most.
-func appendAll(out []uint32, b []byte, most uint32) []uint32 {
-	for {
-		l, ok := nextBlock(&b)
-		if !ok || l.first > most || len(out) > 0 && l.first <= out[len(out)-1] {
-			return out
-		}
-		out = l.appendTo(out, most)
+// appendAll appends the numbers in the postings b.
+func appendAll(out []uint32, b []byte) []uint32 {
+	var l block
+	for len(b) > 0 {
+		l, b = nextBlock(b)
+		out = l.appendTo(out)
 	}
+	return out
 }
 
-// appendTo appends the numbers of a block that are at most most; the first must be one of them.
-func (l block) appendTo(out []uint32, most uint32) []uint32 {
+// appendTo appends the numbers of a block.
+func (l block) appendTo(out []uint32) []uint32 {
 	out = append(out, l.first)
 	if !l.bitmap {
-		return l.appendRice(out, most)
+		return l.appendRice(out)
 	}
 	for i, b := range l.others {
 		for ; b != 0; b &= b - 1 {
-			id := l.first + 1 + uint32(i*8+bits.TrailingZeros8(b))
-			if id > most {
-				return out
-			}
-			out = append(out, id)
+			out = append(out, l.first+1+uint32(i*8+bits.TrailingZeros8(b)))
 		}
 	}
 	return out
 }
 
 // appendRice appends the numbers after the first of a block in Rice's code, as appendTo does.
-func (l block) appendRice(out []uint32, most uint32) []uint32 {
+func (l block) appendRice(out []uint32) []uint32 {
 	id, k := uint64(l.first), l.k
 	end := uint(len(l.others)) * 8
 	var w uint64  // the bits at a position
@@ -179,7 +164,7 @@ func (l block) appendRice(out []uint32, most uint32) []uint32 {
 			id, at = l.long(id, at)
 			have = 0
 		}
-		if at > end || id > uint64(most) {
+		if at > end { // the ones that fill the last byte
 			return out
 		}
 		out = append(out, uint32(id))
@@ -215,18 +200,15 @@ func bitsAt(b []byte, at uint) uint64 {
 	return w>>shift | ^(^uint64(0) >> shift)
 }
 
-// intersectList removes from ids the numbers that are not in the postings b. No number is greater than most; spare is
-// reused memory.
-func intersectList(ids []uint32, b []byte, spare *[]uint32, most uint32) []uint32 {
+// intersectList removes from ids the numbers that are not in the postings b. spare is reused memory.
+func intersectList(ids []uint32, b []byte, spare *[]uint32) []uint32 {
 	out := ids[:0]
-	for len(ids) > 0 {
-		l, ok := nextBlock(&b)
-		if !ok || l.first > most {
-			break
-		}
+	var l block
+	for len(ids) > 0 && len(b) > 0 {
+		l, b = nextBlock(b)
 		i, _ := slices.BinarySearch(ids, l.first)
 		if ids = ids[i:]; !l.bitmap {
-			*spare = l.appendTo((*spare)[:0], most)
+			*spare = l.appendTo((*spare)[:0])
 			out, ids = intersect(out, ids, *spare)
 			continue
 		}
