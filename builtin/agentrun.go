@@ -150,8 +150,7 @@ func (r *agentRun) start(ctx context.Context) (err error) {
 	if r.place, err = r.env.agentPlace(ctx, r.id, r.isolation); err != nil {
 		return err
 	}
-	r.out = shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail,
-		SpillMax: shell.DefaultSpillMax}, nil)
+	r.out = shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail})
 	if f, err := r.env.Results.Create("agent"); err == nil {
 		r.transcript, r.path = f, f.Path()
 	} else {

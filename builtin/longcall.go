@@ -19,8 +19,7 @@ import (
 func (e *Env) Long(ctx context.Context, text string, work func(context.Context, *Env) (Result, error)) (Result, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &longWork{progress: e.Progress, results: e.Results,
-		out: shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail},
-			nil), done: make(chan struct{})}
+		out: shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail}), done: make(chan struct{})}
 	own := *e
 	own.Progress = l.report
 	if e.Elicit != nil {

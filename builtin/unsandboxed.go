@@ -32,10 +32,7 @@ func (h *hostShell) get(policy *guard.Policy) (*shell.Runner, error) {
 	if r := h.runners[key]; r != nil {
 		return r, nil
 	}
-	r, err := shell.New(shell.Config{Env: base, Set: set, Execs: execs})
-	if err != nil {
-		return nil, err
-	}
+	r := shell.New(shell.Config{Env: base, Set: set, Execs: execs})
 	if h.runners == nil {
 		h.runners = map[string]*shell.Runner{}
 	}

@@ -16,13 +16,12 @@ import (
 )
 
 // warm starts shells in a sandbox.
-func (c *Sandbox) warm() (err error) {
-	c.runner, err = shell.New(shell.Config{
+func (c *Sandbox) warm() {
+	c.runner = shell.New(shell.Config{
 		Start: c.spawn, Env: append(shell.Inherited(c.policy.Commands().PassedVariables()), c.scratch...),
 		Set:   slices.Concat(c.policy.Commands().Environment(), c.box.Env()),
 		Unset: c.withheld(), Execs: judgesExecs(c.policy),
 	})
-	return err
 }
 
 // makeScratch makes the directory for temporary files.
@@ -97,9 +96,7 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	}
 	c.scratch = append(c.scratch, "TMPDIR="+c.temporary(private))
 	if kind.shells {
-		if err = c.warm(); err != nil {
-			return nil, errors.Join(err, c.box.Close())
-		}
+		c.warm()
 	}
 	c.mu.Lock() // the follower uses it from now on
 	defer c.mu.Unlock()

@@ -56,10 +56,11 @@ func BenchmarkFlood(b *testing.B) {
 		"lines": "yes 'a line of ordinary output, about sixty-four bytes in length' | head -c 1073741824",
 	} {
 		b.Run(name, func(b *testing.B) {
-			r := newRunner(b, Config{InheritPath: true, Spill: spillTo(b)})
+			r := newRunner(b, Config{InheritPath: true})
+			spill := spillTo(b)
 			b.SetBytes(1 << 30)
 			for b.Loop() {
-				if res, err := r.Run(b.Context(), Command{Text: text, Dir: "/"}); err != nil || res.Bytes != 1<<30 {
+				if res, err := r.Run(b.Context(), Command{Text: text, Dir: "/", Spill: spill}); err != nil || res.Bytes != 1<<30 {
 					b.Fatal(res, err)
 				}
 			}

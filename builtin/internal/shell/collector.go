@@ -39,19 +39,18 @@ type Collector struct {
 	flooded  func() // ends the command; must not block
 }
 
-// NewCollector returns a collector whose spill is opened by open when it is first needed; nil keeps nothing beyond
-// head and tail.
-func NewCollector(limits Limits, open Spill) *Collector {
+// NewCollector returns a collector that keeps nothing beyond head and tail.
+func NewCollector(limits Limits) *Collector {
 	c := &Collector{
 		win:      window{headMax: limits.Head, tail: ring{max: limits.Tail}},
 		cleanMax: FloodAfter,
-		spill:    spill{open: open, left: limits.SpillMax, max: limits.SpillMax},
+		spill:    spill{left: limits.SpillMax, max: limits.SpillMax},
 	}
 	c.clean = newCleaner(c.keep)
 	return c
 }
 
-// SpillTo replaces the function that opens the spill.
+// SpillTo keeps a longer output in a spill, which is opened by open when it is first needed.
 func (c *Collector) SpillTo(open Spill) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,14 +16,14 @@ import (
 type Command struct {
 	Text    string        // valid UTF-8 without NUL
 	Dir     string        // absolute path of an existing directory
-	Timeout time.Duration // 0: Config.Timeout
+	Timeout time.Duration // 0: DefaultTimeout
 
 	// Output, if not nil, is called with the last lines of the output when they
 	// changed, at most five times a second, from a goroutine of the runner;
 	// never after Run has returned.
 	Output func(tail string)
 
-	// Spill, if not nil, is used instead of Config.Spill.
+	// Spill stores the whole of an output that exceeds head and tail. It may be nil.
 	Spill Spill
 
 	// Left, if not nil, is called after the command has ended and [Execution.Leave] was called, or when it could not be
@@ -144,7 +144,7 @@ func (r *Runner) Start(ctx context.Context, c Command) (_ *Execution, err error)
 	}
 	run := &Execution{
 		runner: r, dir: c.Dir, shell: s, Begun: time.Now(), Out: s.out,
-		timeout: orDefault(c.Timeout, r.cfg.Timeout), gate: c.Gate, left: c.Left, why: goesOn,
+		timeout: orDefault(c.Timeout, DefaultTimeout), gate: c.Gate, left: c.Left, why: goesOn,
 	}
 	run.progress(c.Output)
 	return run, nil

@@ -30,6 +30,6 @@
 //
 // # Environment
 //
-// The environment of commands is made from that of the server ([Derive]). [FindBash] finds the bash that runs them,
+// The environment of commands is made from that of the server (derive). findBash finds the bash that runs them,
 // and a [Login] the PATH that the user's login shell would give them.
 package shell

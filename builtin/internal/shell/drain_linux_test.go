@@ -31,7 +31,7 @@ func TestSwallow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &shell{out: NewCollector(Limits{Head: 10, Tail: 10}, nil), buf: make([]byte, readMin),
+			s := &shell{out: NewCollector(Limits{Head: 10, Tail: 10}), buf: make([]byte, readMin),
 				pipe: &outputReader{file: r}}
 			if _, err := w.WriteString(text); err != nil {
 				t.Fatal(err)

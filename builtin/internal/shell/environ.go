@@ -2,7 +2,6 @@ package shell
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
@@ -51,29 +50,26 @@ var forced = []string{
 // fallbackPath is the PATH of a server that was started without one.
 const fallbackPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Derive derives the environment of commands from base, usually os.Environ(). It removes the server's own variables
+// derive derives the environment of commands from base, usually os.Environ(). It removes the server's own variables
 // (TOOLHOST_*), everything that changes how bash reads a command (BASH_ENV, ENV, exported functions, SHELLOPTS, PS4,
-// CDPATH and the like), injected libraries (LD_PRELOAD), and the patterns in strip. It sets an editor and a pager
-// that do not wait, a terminal without capabilities, and PATH and HOME if they are missing. Relative entries of PATH
-// are dropped, because an agent can write there. Variables that match a pattern in keep stay as they are in base. The
-// variables in set are added last, except those that Derive removes; the PATH in set may refer to variables. Other
-// secrets of the user stay: commands are expected to work with the user's credentials, and the sandbox guards files.
-func Derive(base, set, keep, strip []string) []string {
+// CDPATH and the like) and injected libraries (LD_PRELOAD). It sets an editor and a pager that do not wait, a terminal
+// without capabilities, and PATH and HOME if they are missing. Relative entries of PATH are dropped, because an agent
+// can write there. The variables in set are added last, except those that derive removes; the PATH in set may refer to
+// variables. Other secrets of the user stay: commands are expected to work with the user's credentials, and the sandbox
+// guards files.
+func derive(base, set []string) []string {
 	var env []string
 	for _, entry := range base {
 		name, _, ok := strings.Cut(entry, "=")
 		if !ok || name == "" || strings.Contains(entry, "\x00") {
 			continue
 		}
-		if matchAny(keep, name) || !matchAny(stripped, name) && !matchAny(strip, name) {
+		if !matchAny(stripped, name) {
 			env = append(env, entry)
 		}
 	}
 	for _, entry := range forced {
-		name, _, _ := strings.Cut(entry, "=")
-		if !matchAny(keep, name) {
-			env = setVar(env, entry)
-		}
+		env = setVar(env, entry)
 	}
 	for _, entry := range set {
 		if name, _, ok := strings.Cut(entry, "="); ok && name != "" && !strings.Contains(entry, "\x00") &&
@@ -117,18 +113,6 @@ func Without(env, names []string) []string {
 	})
 }
 
-// CheckPatterns refuses patterns that path.Match cannot read.
-func CheckPatterns(lists ...[]string) error {
-	for _, list := range lists {
-		for _, p := range list {
-			if _, err := path.Match(p, ""); err != nil {
-				return fmt.Errorf("pattern for environment variables %q: %w", p, err)
-			}
-		}
-	}
-	return nil
-}
-
 func matchAny(patterns []string, name string) bool {
 	// A "*" does not match a slash, but bash imports functions named a/b.
 	name = strings.ReplaceAll(name, "/", "_")
@@ -167,18 +151,9 @@ var bashPlaces = []string{
 	`C:\Program Files\Git\bin\bash.exe`,
 }
 
-// FindBash finds bash. PATH is examined last, and only directories that no user
+// findBash finds bash. PATH is examined last, and only directories that no user
 // but root can write: an agent must not be able to supply the shell.
-func FindBash(configured string, env []string) (string, error) {
-	if configured != "" {
-		if !filepath.IsAbs(configured) {
-			return "", fmt.Errorf("the configured bash %q is not an absolute path", configured)
-		}
-		if _, err := exec.LookPath(configured); err != nil {
-			return "", fmt.Errorf("the configured bash cannot be run: %w", err)
-		}
-		return configured, nil
-	}
+func findBash(env []string) (string, error) {
 	places := slices.Clone(bashPlaces)
 	for _, dir := range filepath.SplitList(lookup(env, "PATH")) {
 		if filepath.IsAbs(dir) && rootOnly(dir) {

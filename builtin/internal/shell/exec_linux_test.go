@@ -38,10 +38,7 @@ func TestJudgedOnHost(t *testing.T) {
 	if err := os.WriteFile(dir+"/victim", program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r, err := New(Config{Execs: true, InheritPath: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := New(Config{Execs: true, InheritPath: true})
 	defer r.Close()
 	var refused atomic.Int32 // judges run at the same time
 	judge := func(_ context.Context, e *execgate.Exec) execgate.Verdict {

@@ -32,7 +32,7 @@ var harmless = strings.Fields(`
 // credentials matches the user and password in an address, such as that of a proxy.
 var credentials = regexp.MustCompile(`(^|//)[^/?#\s]*@`)
 
-// Inherited returns the part of the host's environment that commands get, for [Derive]: with all set everything,
+// Inherited returns the part of the host's environment that commands get, for derive: with all set everything,
 // otherwise the harmless variables without credentials and the variables that match a pattern in pass.
 func Inherited(pass []string, all bool) []string {
 	env := os.Environ()

@@ -29,10 +29,7 @@ func TestMain(m *testing.M) {
 // newRunner returns a runner that is closed at the end of the test.
 func newRunner(tb testing.TB, cfg Config) *Runner {
 	tb.Helper()
-	r, err := New(cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r := New(cfg)
 	tb.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			tb.Errorf("Close: %v", err)
@@ -91,11 +88,7 @@ func runAsServer() {
 			}
 		}
 	}
-	r, err := New(Config{InheritPath: true})
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
+	r := New(Config{InheritPath: true})
 	res, err := r.Run(context.Background(), Command{Text: text, Dir: "/", Timeout: time.Minute, Output: report})
 	if err != nil {
 		fmt.Println(err)

@@ -14,6 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
+// collect returns a collector with a spill.
+func collect(limits Limits, open Spill) *Collector {
+	c := NewCollector(limits)
+	c.SpillTo(open)
+	return c
+}
+
 func TestClean(t *testing.T) {
 	long := strings.Repeat("x", lineMax+100)
 	for _, test := range []struct{ name, in, want string }{
@@ -151,7 +158,7 @@ func TestCollector(t *testing.T) {
 		for _, step := range []int{1, 7, 100000} {
 			t.Run(fmt.Sprint(test.name, step), func(t *testing.T) {
 				m := &memory{}
-				c := NewCollector(limits, func() (io.WriteCloser, string, error) { return m, "path", nil })
+				c := collect(limits, func() (io.WriteCloser, string, error) { return m, "path", nil })
 				for rest := []byte(test.in); len(rest) > 0; {
 					n := min(step, len(rest))
 					c.Write(rest[:n])
@@ -190,7 +197,7 @@ func TestSpillFails(t *testing.T) {
 		}, "path", "no space left on device"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := NewCollector(limits, test.open)
+			c := collect(limits, test.open)
 			c.Write([]byte(numbered(1, 50)))
 			got := c.Result()
 			if got.Text != want || !got.Cut || got.Spilled != test.path {
@@ -224,7 +231,7 @@ func TestShorten(t *testing.T) {
 		{"shorter", numbered(1, 50), 60, numbered(1, 2) + "… 46 lines / 506 bytes omitted …\n" + numbered(49, 50), 3},
 		{"one long line", strings.Repeat("é", 100), 30, strings.Repeat("é", 6) + "\n… 170 bytes omitted …\n" + strings.Repeat("é", 9), 1},
 	} {
-		c := NewCollector(Limits{Head: 33, Tail: 44, SpillMax: 1000},
+		c := collect(Limits{Head: 33, Tail: 44, SpillMax: 1000},
 			func() (io.WriteCloser, string, error) { return &memory{}, "path", nil })
 		c.Write([]byte(test.in))
 		got := c.Result()
@@ -250,7 +257,7 @@ func TestLongLines(t *testing.T) {
 		{"between", "head\n" + long + "end\n", "head\n" + long[:4995], long[len(long)-4996:] + "end\n", "20,010 bytes", 5000},
 		{"only a little of it", strings.Repeat("y\n", 2000) + long, strings.Repeat("y\n", 2000), long[len(long)-5000:], "25,001 bytes", 0},
 	} {
-		c := NewCollector(Limits{Head: 5000, Tail: 5000, SpillMax: 100_000},
+		c := collect(Limits{Head: 5000, Tail: 5000, SpillMax: 100_000},
 			func() (io.WriteCloser, string, error) { return &memory{}, "path", nil })
 		c.Write([]byte(test.in))
 		got := c.Result()
@@ -270,7 +277,7 @@ func TestLongLines(t *testing.T) {
 // TestFlood passes the point from which output is not cleaned as it comes.
 func TestFlood(t *testing.T) {
 	m := &memory{}
-	c := NewCollector(Limits{Head: 1000, Tail: 1000, SpillMax: 5000},
+	c := collect(Limits{Head: 1000, Tail: 1000, SpillMax: 5000},
 		func() (io.WriteCloser, string, error) { return m, "path", nil })
 	c.cleanMax = 1 << 20
 	block := bytes.Repeat([]byte("\x1b[31mred\x1b[0m\n"), 1<<16) // 13 bytes a line
@@ -301,7 +308,7 @@ func TestFlood(t *testing.T) {
 }
 
 func TestLastLines(t *testing.T) {
-	c := NewCollector(Limits{Head: 20, Tail: 200}, nil)
+	c := NewCollector(Limits{Head: 20, Tail: 200})
 	for _, step := range []struct{ in, want string }{
 		{"", ""},
 		{"one\ntwo", "one\ntwo"},
@@ -321,7 +328,7 @@ func TestLastLines(t *testing.T) {
 func TestFollowFromTheStart(t *testing.T) {
 	for said, want := range map[string]string{"": "two\n", "one\n": "one\ntwo\n", strings.Repeat("x", 99) +
 		"\n": "two\n"} {
-		c := NewCollector(Limits{Head: 10, Tail: 20, SpillMax: 100}, nil)
+		c := NewCollector(Limits{Head: 10, Tail: 20, SpillMax: 100})
 		c.Write([]byte(said))
 		soFar, offset := c.Follow(1000)
 		c.Write([]byte("two\n"))

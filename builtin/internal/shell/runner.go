@@ -28,17 +28,11 @@ var ErrClosed = errors.New("the shell runner is closed: the server is shutting d
 // A Config configures a [Runner]. The zero value runs commands on the host with
 // the defaults above, and keeps only the head and the tail of outputs.
 type Config struct {
-	// Bash is the absolute path of bash. "": /bin/bash, /usr/bin/bash and a few
-	// more fixed places, then those directories of PATH that only root can write.
-	// If there is none, every Run fails with an error that says so; no other
-	// shell is tried, because commands are judged as Bash.
-	Bash string
-
 	// Start starts processes; nil: on the host, under a supervisor.
 	Start supervise.Starter
 
 	// Env is the environment from which that of commands is derived. Nil means
-	// os.Environ(). See [Derive].
+	// os.Environ(). See derive.
 	Env []string
 
 	// Set has variables, as NAME=value, for every command. They replace those of Env
@@ -48,23 +42,14 @@ type Config struct {
 	// Unset names variables that no command gets.
 	Unset []string
 
-	// KeepVars are patterns of path.Match for variables that are passed on although
-	// the runner would remove or set them. StripVars are patterns for more variables
-	// to remove. KeepVars has precedence.
-	KeepVars, StripVars []string
-
 	// Execs makes [Command].Gate judge the programs that commands start. A command without a gate can start none.
 	Execs bool
 
 	// InheritPath disables the use of the login shell's PATH.
 	InheritPath bool
 
-	// Spill stores whole outputs that exceed head and tail. It may be nil.
-	Spill Spill
-
 	Limits // 0: the defaults of the package
 
-	Timeout     time.Duration // 0: DefaultTimeout
 	Grace       time.Duration // 0: DefaultGrace
 	Drain       time.Duration // 0: DefaultDrain
 	Warm        int           // 0: DefaultWarm; negative: no warm shells
@@ -74,7 +59,6 @@ type Config struct {
 
 // withDefaults returns c with the defaults for zero fields.
 func (c Config) withDefaults() Config {
-	c.Timeout = orDefault(c.Timeout, DefaultTimeout)
 	c.Grace = orDefault(c.Grace, DefaultGrace)
 	c.Drain = orDefault(c.Drain, DefaultDrain)
 	c.Head = orDefault(c.Head, DefaultHead)
@@ -120,19 +104,16 @@ type Runner struct {
 }
 
 // New returns a Runner. In the background it starts the first shells and asks the
-// login shell for its PATH. New fails only for an invalid configuration; Run
-// reports a missing bash.
-func New(cfg Config) (*Runner, error) {
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
+// login shell for its PATH. If there is no bash, every Run fails with an error that
+// says so; no other shell is tried, because commands are judged as Bash.
+func New(cfg Config) *Runner {
 	r := &Runner{cfg: cfg.withDefaults()}
-	r.bash, r.bashErr = FindBash(r.cfg.Bash, r.cfg.Env)
-	r.env = Without(Derive(r.cfg.Env, r.cfg.Set, r.cfg.KeepVars, r.cfg.StripVars), r.cfg.Unset)
+	r.bash, r.bashErr = findBash(r.cfg.Env)
+	r.env = Without(derive(r.cfg.Env, r.cfg.Set), r.cfg.Unset)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.login = NewLogin(r.cfg.Start, r.cfg.Env, r.cfg.PathTimeout, r.cfg.PathWait)
 	if r.bashErr != nil {
-		return r, nil
+		return r
 	}
 	r.refill()
 	if cfg.InheritPath {
@@ -140,23 +121,7 @@ func New(cfg Config) (*Runner, error) {
 	} else {
 		r.work.Go(r.learnPath)
 	}
-	return r, nil
-}
-
-// check returns an error for an invalid configuration.
-func (c Config) check() error {
-	for name, d := range map[string]time.Duration{
-		"Timeout": c.Timeout, "Grace": c.Grace, "Drain": c.Drain,
-		"PathTimeout": c.PathTimeout, "PathWait": c.PathWait,
-	} {
-		if d < 0 {
-			return errors.New("shell: " + name + " is negative")
-		}
-	}
-	if c.Head < 0 || c.Tail < 0 || c.SpillMax < 0 {
-		return errors.New("shell: Head, Tail and SpillMax must not be negative")
-	}
-	return CheckPatterns(c.KeepVars, c.StripVars)
+	return r
 }
 
 // learnPath asks the login shell for its PATH, which new shells then use. It

@@ -61,7 +61,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	defer null.Close()
-	s := &shell{hosts: connectgate.New(), out: NewCollector(cfg.Limits, cfg.Spill), buf: make([]byte, readMin),
+	s := &shell{hosts: connectgate.New(), out: NewCollector(cfg.Limits), buf: make([]byte, readMin),
 		eof: make(chan struct{}), pipe: &outputReader{}}
 	script, out, err := s.open()
 	if err != nil {

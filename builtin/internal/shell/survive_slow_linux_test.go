@@ -12,8 +12,8 @@ import (
 // children after many calls.
 func TestNothingLeaks(t *testing.T) {
 	// A short grace: bash loses a SIGTERM that arrives between fork and exec.
-	r := newRunner(t, Config{InheritPath: true, Spill: spillTo(t), Limits: Limits{Head: 10, Tail: 10},
-		Grace: 20 * time.Millisecond})
+	r := newRunner(t, Config{InheritPath: true, Limits: Limits{Head: 10, Tail: 10}, Grace: 20 * time.Millisecond})
+	spill := spillTo(t)
 	count := func() int {
 		awaitWarm(t, r)
 		names, err := os.ReadDir("/proc/self/fd")
@@ -29,7 +29,7 @@ func TestNothingLeaks(t *testing.T) {
 		case 0:
 			run(t, r, Command{Text: "true"})
 		case 1:
-			run(t, r, Command{Text: "seq 100"})
+			run(t, r, Command{Text: "seq 100", Spill: spill})
 		case 2:
 			run(t, r, Command{Text: "sleep 100 &", Output: func(string) {}})
 		case 3:

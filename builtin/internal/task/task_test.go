@@ -53,7 +53,7 @@ func start(t *testing.T, s *Table) *Task {
 }
 
 func begin(t *Task) {
-	t.Begin(shell.NewCollector(shell.Limits{Head: 1000, Tail: 1000}, nil), time.Now())
+	t.Begin(shell.NewCollector(shell.Limits{Head: 1000, Tail: 1000}), time.Now())
 }
 
 func (t *Task) write(text string) { t.out.Write([]byte(text)) }
@@ -120,7 +120,7 @@ func TestTaskSoFar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := shell.NewCollector(shell.Limits{Head: 1000, Tail: 1000}, nil)
+	out := shell.NewCollector(shell.Limits{Head: 1000, Tail: 1000})
 	out.Write([]byte("one\nt"))
 	if got := one.Begin(out, time.Now()); got != "one\nt" {
 		t.Errorf("so far: %q", got)
