@@ -1,7 +1,6 @@
 package resultstore
 
 import (
-	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -51,7 +50,6 @@ type file struct {
 	mu   sync.Mutex
 	file *os.File // nil once closed or discarded
 	kept kept
-	last byte
 	// entered says that the usage counts the file.
 	entered bool
 }
@@ -59,9 +57,7 @@ type file struct {
 // A kept result describes where a whole result is stored and how much of it.
 type kept struct {
 	Path   string // absolute; empty when nothing is kept
-	Bytes  int64  // length of the whole result
-	Lines  int    // lines of the whole result; an unfinished last line counts
-	Stored int64  // bytes in the file; fewer than Bytes when the rest could not be kept
+	Stored int64  // bytes in the file
 	Err    error  // why the rest could not be kept
 }
 
@@ -217,28 +213,18 @@ func fileName(name string) string {
 	return fmt.Sprintf("%.*s-%s.txt", longest, plain, rand.Text())
 }
 
-// Write stores as much of p as it may and counts the rest, for Kept to report. The error says why not all of it was
-// stored: the limit, the quota or the disk. The command that writes need not stop: later writes are only counted.
-// After Close or Discard it returns os.ErrClosed.
+// Write stores as much of p as it may. The error says why not all of it was stored: the limit, the quota or the disk.
+// Later writes store nothing. After Close or Discard it returns os.ErrClosed.
 func (f *file) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
 		return 0, os.ErrClosed
 	}
-	if len(p) == 0 {
-		return 0, nil
-	}
 	before := f.kept.Stored
 	if f.kept.Err == nil {
 		f.put(p)
 	}
-	if f.kept.Bytes == 0 || f.last == '\n' {
-		f.kept.Lines++ // p begins a line
-	}
-	f.kept.Lines += bytes.Count(p[:len(p)-1], []byte("\n"))
-	f.last = p[len(p)-1]
-	f.kept.Bytes += int64(len(p))
 	return int(f.kept.Stored - before), f.kept.Err
 }
 
@@ -251,7 +237,7 @@ func (f *file) put(p []byte) {
 	}
 	n, err := f.share(p)
 	if n < len(p) && err == nil {
-		// Other results have grown since room was made. This happens once for each file: later writes are only counted.
+		// Other results have grown since room was made. This happens once for each file: later writes store nothing.
 		if err = f.rootDir.makeRoom(f.dir, f.usage, cfg,
 			remains{cfg.Quota - (cfg.MaxOne - f.kept.Stored), maxResults}); err == nil {
 			var more int

@@ -92,11 +92,11 @@ func TestFile(t *testing.T) {
 		}
 	}
 	write("", kept{})
-	write("one\n", kept{Bytes: 4, Lines: 1, Stored: 4})
-	write("t", kept{Bytes: 5, Lines: 2, Stored: 5})
-	write("wo", kept{Bytes: 7, Lines: 2, Stored: 7})
-	write("\nthree\n", kept{Bytes: 14, Lines: 3, Stored: 10, Err: errTooLarge})
-	write("four\n", kept{Bytes: 19, Lines: 4, Stored: 10, Err: errTooLarge})
+	write("one\n", kept{Stored: 4})
+	write("t", kept{Stored: 5})
+	write("wo", kept{Stored: 7})
+	write("\nthree\n", kept{Stored: 10, Err: errTooLarge})
+	write("four\n", kept{Stored: 10, Err: errTooLarge})
 	if data, err := os.ReadFile(f.Path()); string(data) != "one\ntwo\nth" {
 		t.Errorf("in the file: %q, %v", data, err)
 	}
@@ -276,8 +276,8 @@ func TestConcurrentUse(t *testing.T) {
 					writers.Go(func() { f.Write([]byte("line\n")) })
 				}
 				writers.Wait()
-				if k := f.Kept(); k.Lines != 2 || k.Stored != 10 {
-					t.Errorf("%+v, want 2 lines", k)
+				if k := f.Kept(); k.Stored != 10 {
+					t.Errorf("%+v, want 10 bytes", k)
 				}
 				if err := f.Close(); err != nil {
 					t.Error(err)

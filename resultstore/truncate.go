@@ -2,24 +2,21 @@ package resultstore
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
-	"os"
 	"strings"
 	"unicode/utf8"
 )
 
 // A fitted result is a result as shown.
 type fitted struct {
-	Text  string
-	Path  string // of the whole, when it is kept
-	Bytes int64  // length of the whole
-	Lines int    // lines of the whole
-	Cut   bool   // Text is not the whole
+	Text string
+	Path string // of the whole, when it is kept
+	Cut  bool   // Text is not the whole
 }
 
 // Fit returns text unchanged if it has at most limit characters, or if limit is 0. Otherwise it stores the whole and
@@ -30,90 +27,36 @@ type fitted struct {
 // The result is valid even if there is an error: it says itself that the whole, or the rest of it, was not stored.
 // The error is for the log.
 func (sh *PrincipalStore) Fit(text string, limit int) (fitted, error) {
-	whole := kept{Bytes: int64(len(text)), Lines: countLines(text)}
 	if fits(text, limit) {
-		return passThrough(text), nil
+		return fitted{Text: text}, nil
 	}
-	kept, err := sh.keep(text, whole)
-	return cut(text, text, kept, limit), err
+	kept, err := sh.keep(text)
+	return cut(text, kept, limit), err
 }
 
 // resultName begins the names of results that are complete when they are stored.
 const resultName = "result"
 
-// keep stores a text, as far as possible, and returns what was stored of whole.
-func (sh *PrincipalStore) keep(text string, whole kept) (kept, error) {
-	f, err := sh.create(resultName, whole.Bytes)
+// keep stores a text, as far as possible.
+func (sh *PrincipalStore) keep(text string) (kept, error) {
+	f, err := sh.create(resultName, int64(len(text)))
 	if err != nil {
-		whole.Err = err
-		return whole, err
+		return kept{Err: err}, err
 	}
 	err = f.writeText(text)
 	kept := f.Kept()
-	return kept, errors.Join(err, kept.Err)
+	kept.Err = cmp.Or(kept.Err, err)
+	return kept, err
 }
 
 // writeText writes a text, and closes the file.
 func (f *file) writeText(text string) error {
 	// In pieces, so that no second copy of a large text is made; the wrapper hides the reader's WriteTo, which makes one.
-	_, err := io.Copy(counted{f}, struct{ io.Reader }{strings.NewReader(text)})
-	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, errTooLarge) &&
-		!errors.Is(kept.Err, errQuota) {
-		err = errors.Join(kept.Err, f.Discard()) // on a full disk half a result is useless
+	_, err := io.Copy(f, struct{ io.Reader }{strings.NewReader(text)})
+	if err != nil && !errors.Is(err, errTooLarge) && !errors.Is(err, errQuota) {
+		err = errors.Join(err, f.Discard()) // on a full disk half a result is useless
 	}
 	return errors.Join(err, f.Close())
-}
-
-// counted is a file whose writer does not fail: bytes that cannot be stored are only counted.
-type counted struct{ *file }
-
-func (c counted) Write(p []byte) (int, error) {
-	if _, err := c.file.Write(p); errors.Is(err, os.ErrClosed) {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// FitKept is Fit for a result that was streamed into a File. head and tail are its first and last bytes as they were
-// written, at least limit characters of each if there are as many. kept is what the File's Kept returned, or the
-// counts and the reason if there is no file. If head and tail meet or overlap they are the whole, which is returned
-// unchanged if it fits; then the file is not needed and the caller discards it.
-func (sh *PrincipalStore) FitKept(head, tail string, kept kept, limit int) fitted {
-	if overlap := int64(len(head)) + int64(len(tail)) - kept.Bytes; overlap >= 0 {
-		head += tail[min(overlap, int64(len(tail))):]
-		if fits(head, limit) {
-			return passThrough(head)
-		}
-		tail = head
-	}
-	return cut(wholeRunesEnd(head), wholeRunesStart(tail), kept, limit)
-}
-
-// wholeRunesEnd returns text without an incomplete character at its end, left by a full buffer.
-func wholeRunesEnd(text string) string {
-	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax+1); i-- {
-		if utf8.RuneStart(text[i]) {
-			if !utf8.FullRuneInString(text[i:]) {
-				return text[:i]
-			}
-			break
-		}
-	}
-	return text
-}
-
-// wholeRunesStart returns text without the rest of a character at its start.
-func wholeRunesStart(text string) string {
-	for i := range min(len(text), utf8.UTFMax) {
-		if utf8.RuneStart(text[i]) {
-			return text[i:]
-		}
-	}
-	return text
-}
-
-func passThrough(text string) fitted {
-	return fitted{Text: text, Bytes: int64(len(text)), Lines: countLines(text)}
 }
 
 // fits reports whether text has at most limit characters.
@@ -130,22 +73,20 @@ func countLines(text string) int {
 	return n
 }
 
-// cut shows the beginning of head and the end of tail, which do not overlap in the result.
-func cut(head, tail string, kept kept, limit int) fitted {
+// cut shows the beginning and the end of text, which do not overlap in the result.
+func cut(text string, kept kept, limit int) fitted {
 	if kept.Stored == 0 {
 		kept.Path = "" // an empty file is useless
 	}
-	fitted := fitted{Path: kept.Path, Bytes: kept.Bytes, Lines: kept.Lines, Cut: true}
-	if limit <= 0 {
-		limit = math.MaxInt32 // all of head and tail
-	}
-	longest := notice(kept, elision{afterBytes: kept.Bytes, afterLines: kept.Lines, lines: kept.Lines,
-		bytes: kept.Bytes, insideLine: true, lineShown: limit})
-	budget := max(limit-utf8.RuneCountInString(longest), limit/2)
-	tail = lastLines(tail, budget/2)
-	head = firstLines(head, budget-utf8.RuneCountInString(tail))
-	fitted.Text = head + notice(kept, gapBetween(head, tail, kept)) + tail
-	return fitted
+	whole := elision{ofBytes: len(text), ofLines: countLines(text)}
+	longest := whole
+	longest.afterBytes, longest.afterLines, longest.bytes, longest.lines = len(text), whole.ofLines, len(text),
+		whole.ofLines
+	longest.insideLine, longest.lineShown = true, limit
+	budget := max(limit-utf8.RuneCountInString(notice(kept, longest)), limit/2)
+	tail := lastLines(text, budget/2)
+	head := firstLines(text, budget-utf8.RuneCountInString(tail))
+	return fitted{Text: head + notice(kept, whole.between(head, tail)) + tail, Path: kept.Path, Cut: true}
 }
 
 // keepOfCut is the part of its budget, of n characters, that a head or tail must keep for a cut at a line end; a
@@ -213,25 +154,25 @@ func isASCII(s string) bool {
 	return w&0x8080808080808080 == 0
 }
 
-// elision is the part left out between head and tail.
+// elision is the part of a text left out between head and tail.
 type elision struct {
-	afterBytes int64 // bytes shown before it
-	afterLines int   // whole lines shown before it
-	lines      int   // lines not shown, or not shown whole
-	bytes      int64
-	insideLine bool // it begins inside a line
-	lineShown  int  // of which so many bytes are shown before it
+	ofBytes, ofLines int  // of the whole text
+	afterBytes       int  // bytes shown before it
+	afterLines       int  // whole lines shown before it
+	lines            int  // lines not shown, or not shown whole
+	bytes            int  // not shown
+	insideLine       bool // it begins inside a line
+	lineShown        int  // of which so many bytes are shown before it
 }
 
-func gapBetween(head, tail string, kept kept) elision {
-	g := elision{
-		afterBytes: int64(len(head)),
-		afterLines: strings.Count(head, "\n"),
-		insideLine: head != "" && head[len(head)-1] != '\n',
-		lineShown:  len(head) - 1 - strings.LastIndexByte(head, '\n'),
-		bytes:      max(0, kept.Bytes-int64(len(head))-int64(len(tail))),
-	}
-	g.lines = max(1, kept.Lines-g.afterLines-countLines(tail))
+// between returns the elision between a head and a tail of the text.
+func (g elision) between(head, tail string) elision {
+	g.afterBytes = len(head)
+	g.afterLines = strings.Count(head, "\n")
+	g.insideLine = head != "" && head[len(head)-1] != '\n'
+	g.lineShown = len(head) - 1 - strings.LastIndexByte(head, '\n')
+	g.bytes = max(0, g.ofBytes-len(head)-len(tail))
+	g.lines = max(1, g.ofLines-g.afterLines-countLines(tail))
 	return g
 }
 
@@ -256,7 +197,7 @@ func notice(kept kept, g elision) string {
 	if g.insideLine {
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "[… %d of %d lines (%d of %d bytes) are left out here", g.lines, kept.Lines, g.bytes, kept.Bytes)
+	fmt.Fprintf(&b, "[… %d of %d lines (%d of %d bytes) are left out here", g.lines, g.ofLines, g.bytes, g.ofBytes)
 	if g.insideLine {
 		fmt.Fprintf(&b, ", from inside line %d, after byte %d", g.afterLines+1, g.afterBytes)
 	}
@@ -265,7 +206,7 @@ func notice(kept kept, g elision) string {
 		fmt.Fprintf(&b, " The whole was not kept: %v. To see more, narrow the call.]\n", cause(kept.Err))
 		return b.String()
 	}
-	if kept.Stored < kept.Bytes {
+	if kept.Stored < int64(g.ofBytes) {
 		fmt.Fprintf(&b, " Only the first %d bytes are kept (%v)", kept.Stored, cause(kept.Err))
 	} else {
 		b.WriteString(" The whole is kept")
@@ -288,10 +229,7 @@ const longLine = 2000
 // cause returns an error without the path in the store, which does not help the reader.
 func cause(err error) error {
 	var pathErr *fs.PathError
-	switch {
-	case err == nil:
-		return errors.New("no file was asked for")
-	case errors.As(err, &pathErr):
+	if errors.As(err, &pathErr) {
 		return pathErr.Err
 	}
 	return err

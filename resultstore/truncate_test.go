@@ -31,16 +31,15 @@ func TestFitLeavesShortResults(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		limit      int
-		lines      int
 	}{
-		{"empty", "", 10, 0},
-		{"at the limit", "0123456789", 10, 1},
-		{"at the limit in characters", strings.Repeat("é", 10), 10, 1},
-		{"at the limit in broken bytes", strings.Repeat("\xff", 10), 10, 1},
-		{"no limit", numbered(1, 10_000), 0, 10_000},
+		{"empty", "", 10},
+		{"at the limit", "0123456789", 10},
+		{"at the limit in characters", strings.Repeat("é", 10), 10},
+		{"at the limit in broken bytes", strings.Repeat("\xff", 10), 10},
+		{"no limit", numbered(1, 10_000), 0},
 	} {
 		got, err := sh.Fit(tt.text, tt.limit)
-		if want := (fitted{Text: tt.text, Bytes: int64(len(tt.text)), Lines: tt.lines}); err != nil || got != want {
+		if want := (fitted{Text: tt.text}); err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want it unchanged", tt.name, got, err)
 		}
 	}
@@ -72,9 +71,7 @@ func TestFitShows(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			kept := kept{Path: "PATH", Bytes: int64(len(tt.text)), Lines: countLines(tt.text),
-				Stored: int64(len(tt.text))}
-			got := open(t, Config{}).For("p").FitKept(tt.text, "", kept, tt.limit)
+			got := cut(tt.text, kept{Path: "PATH", Stored: int64(len(tt.text))}, tt.limit)
 			if diff := cmp.Diff(tt.want, got.Text); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -121,9 +118,6 @@ func checkFitted(t interface {
 	if utf8.ValidString(text) && !utf8.ValidString(got.Text) {
 		t.Fatalf("cut inside a character: %q", got.Text)
 	}
-	if got.Bytes != int64(len(text)) || got.Lines != countLines(text) {
-		t.Fatalf("%d bytes, %d lines, want %d and %d", got.Bytes, got.Lines, len(text), countLines(text))
-	}
 	kept, err := os.ReadFile(got.Path)
 	if err != nil || string(kept) != text {
 		t.Fatalf("kept %d bytes, %v, want the %d of the text", len(kept), err, len(text))
@@ -156,46 +150,6 @@ func TestFitProperties(t *testing.T) {
 	})
 }
 
-// TestBothPathsPrintAlike fits a text and streams it, through buffers for head and tail as a command's output is.
-func TestBothPathsPrintAlike(t *testing.T) {
-	sh := open(t, Config{Dir: t.TempDir()}).For("p")
-	rapid.Check(t, func(rt *rapid.T) {
-		text, limit := genText().Draw(rt, "text"), rapid.IntRange(1, 500).Draw(rt, "limit")
-		buffer := rapid.IntRange(4*limit, 8*limit).Draw(rt, "buffer") // UTFMax bytes a character
-		want, err := sh.Fit(text, limit)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		f, err := sh.Create("result")
-		if err != nil {
-			rt.Fatal(err)
-		}
-		for rest := text; rest != ""; {
-			n := rapid.IntRange(1, len(rest)).Draw(rt, "write")
-			if _, err := f.Write([]byte(rest[:n])); err != nil {
-				rt.Fatal(err)
-			}
-			rest = rest[n:]
-		}
-		if err := f.Close(); err != nil {
-			rt.Fatal(err)
-		}
-		got := sh.FitKept(text[:min(buffer, len(text))], text[max(0, len(text)-buffer):], f.Kept(), limit)
-		if want.Cut {
-			got.Text = strings.ReplaceAll(got.Text, got.Path, "PATH")
-			want.Text = strings.ReplaceAll(want.Text, want.Path, "PATH")
-			defer os.Remove(want.Path)
-			want.Path = got.Path
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			rt.Fatalf("(-fit +fitkept)\n%s", diff)
-		}
-		if err := f.Discard(); err != nil {
-			rt.Fatal(err)
-		}
-	})
-}
-
 func FuzzFit(f *testing.F) {
 	f.Add(numbered(1, 300), 500)
 	f.Add(strings.Repeat("🙂", 500), 100)
@@ -219,34 +173,6 @@ func FuzzFit(f *testing.F) {
 	})
 }
 
-func TestFitKept(t *testing.T) {
-	sh := open(t, Config{}).For("p")
-	whole := numbered(1, 100)
-	saved := kept{Path: "/r/f.txt", Bytes: int64(len(whole)), Lines: 100, Stored: int64(len(whole))}
-	tests := []struct {
-		name       string
-		head, tail string
-		kept       kept
-		limit      int
-		want       string // "" is the whole
-	}{
-		{"all in the head", whole, whole[700:], saved, 5000, ""},
-		{"head and tail meet", whole[:500], whole[500:], saved, 5000, ""},
-		{"head and tail overlap", whole[:600], whole[400:], saved, 5000, ""},
-		{"no limit, but a gap", whole[:8], whole[len(whole)-9:], saved, 0, "line 1\nl\n[… "},
-		{"characters cut off by the buffers", "aé\xc3", "\xa9éb", kept{Bytes: 100, Lines: 1}, 50, "aé\n[… "},
-	}
-	for _, tt := range tests {
-		got := sh.FitKept(tt.head, tt.tail, tt.kept, tt.limit)
-		switch {
-		case tt.want == "" && (got.Cut || got.Text != whole || got.Path != ""):
-			t.Errorf("%s: %+v, want the whole", tt.name, got)
-		case tt.want != "" && (!got.Cut || !strings.HasPrefix(got.Text, tt.want) || !utf8.ValidString(got.Text)):
-			t.Errorf("%s: %q, want it to begin with %q", tt.name, got.Text, tt.want)
-		}
-	}
-}
-
 func TestOneLineOf5MB(t *testing.T) {
 	text := strings.Repeat("世", 5<<20/3)
 	got, err := open(t, Config{Dir: t.TempDir()}).For("p").Fit(text, 30_000)
@@ -265,9 +191,9 @@ func TestNoticeOfALongLine(t *testing.T) {
 		2000: `Next part: Read {"file_path":"/it's","offset":2}. To`,
 		2001: `Next part: Bash {"command":"tail -c +2007 '/it'\\''s' | head -c 20000"}. To`,
 	} {
-		kept := kept{Path: "/it's", Bytes: 9000, Stored: 9000, Lines: 3}
+		whole := elision{ofBytes: 9000, ofLines: 3}
 		head, tail := "head\n"+strings.Repeat("x", shown), "x\nend\n"
-		if got := notice(kept, gapBetween(head, tail, kept)); !strings.Contains(got, want) {
+		if got := notice(kept{Path: "/it's", Stored: 9000}, whole.between(head, tail)); !strings.Contains(got, want) {
 			t.Errorf("%d shown: %s", shown, got)
 		}
 	}
