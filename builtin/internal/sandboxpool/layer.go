@@ -32,8 +32,7 @@ func (l layer) open(hidden func(path string, dir bool) bool) (p sandbox.Private,
 		return p, nil, err
 	}
 	record := l.dir + ".points"
-	lock = flock.New(record+".lock", flock.SetPermissions(0o600),
-		flock.SetFlag(os.O_CREATE|os.O_RDWR|privatefile.NoFollow))
+	lock = privatefile.NewLock(record + ".lock")
 	if alone, err := lock.TryLock(); err == nil && alone {
 		l.clear(record)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/statedir"
 )
@@ -143,7 +144,7 @@ func (cs *Pool) tidyOverlays(now time.Time, most int64) {
 	for _, e := range entries {
 		info, infoErr := e.Info()
 		if infoErr == nil && e.IsDir() {
-			all = append(all, entry{e.Name(), info.ModTime(), sizeOf(filepath.Join(cs.overlayDir, e.Name()))})
+			all = append(all, entry{e.Name(), info.ModTime(), privatefile.Size(filepath.Join(cs.overlayDir, e.Name()))})
 		}
 	}
 	slices.SortFunc(all, func(a, b entry) int { return b.used.Compare(a.used) })
@@ -160,18 +161,4 @@ func (cs *Pool) tidyOverlays(now time.Time, most int64) {
 	if err = cmp.Or(err, statedir.NoteTidied(cs.overlayDir)); err != nil {
 		cs.log.Warn("cannot remove old caches of commands", "error", err)
 	}
-}
-
-// sizeOf is the size of the files below a directory.
-func sizeOf(dir string) (size int64) {
-	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // what cannot be read counts as empty
-		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			size += info.Size()
-		}
-		return nil
-	})
-	return size
 }

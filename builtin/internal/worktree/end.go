@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // ErrInUse reports that a worktree is still used.
@@ -228,7 +230,7 @@ func (w *Worktree) remove(ctx context.Context) error {
 			w.dir = aside
 		}
 		step("remove")
-		errs = append(errs, removeAll(w.dir))
+		errs = append(errs, statedir.RemoveTree(w.dir))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,20 +239,6 @@ func (w *Worktree) remove(ctx context.Context) error {
 		w.lock = nil
 	}
 	return errors.Join(errs...)
-}
-
-// removeAll removes a directory, even if a child has removed the permission for that.
-func removeAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error { // the removal tells what is wrong
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }
 
 // Close releases a worktree that is kept.
