@@ -1,6 +1,7 @@
 package privatedir
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,7 +12,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/guard/statedir"
 )
 
@@ -54,9 +54,7 @@ type Store struct {
 // before first use.
 func Open(dir string) *Store {
 	s := &Store{parent: dir, sets: map[string]Set{}}
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 1 {
-		s.sweeps.Go(s.sweep)
-	}
+	s.sweeps.Go(s.sweep)
 	return s
 }
 
@@ -110,37 +108,22 @@ func (s *Store) begin() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = privatefile.Locked(filepath.Join(parent, lockName), func() error {
-		dir, err := os.MkdirTemp(parent, "host-")
-		if err != nil {
-			return err
-		}
-		if s.mark, err = statedir.TryOwn(filepath.Join(dir, lockName)); err != nil {
-			return errors.Join(err, os.RemoveAll(dir))
-		}
-		s.dir = dir
-		return nil
-	})
-	return s.dir, err
+	dir := filepath.Join(parent, "host-"+rand.Text())
+	mark, err := statedir.Own(dir + ".lock") // first: a sweeper looks at marks
+	if err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", errors.Join(err, mark.Release(func() error { return nil }))
+	}
+	s.dir, s.mark = dir, mark
+	return dir, nil
 }
-
-// lockName is the file in a directory that is locked by the host that uses the directory.
-const lockName = "lock"
 
 // sweep removes the directories of hosts that have ended.
 func (s *Store) sweep() {
-	_ = privatefile.Locked(filepath.Join(s.parent, lockName), func() error { // the next host removes the rest
-		entries, err := os.ReadDir(s.parent)
-		for _, e := range entries {
-			dir := filepath.Join(s.parent, e.Name())
-			if !e.IsDir() {
-				continue
-			}
-			if mark, err := statedir.TryOwn(filepath.Join(dir, lockName)); err == nil {
-				_ = mark.Release(func() error { return statedir.RemoveTree(dir) })
-			}
-		}
-		return err
+	_, _ = statedir.Owned(s.parent, func(name string) error { // the next host removes the rest
+		return statedir.RemoveTree(filepath.Join(s.parent, name))
 	})
 }
 
