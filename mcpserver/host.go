@@ -115,7 +115,7 @@ func (h *Host) open() error {
 			return err
 		}
 	}
-	if h.results, err = resultstore.Open(resultstore.Config{Dir: below(state, "results"), Log: h.log}); err != nil {
+	if h.results, err = resultstore.Open(resultstore.Config{Dir: below(state, "results")}); err != nil {
 		return err
 	}
 	h.policies.results = h.results

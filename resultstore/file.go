@@ -30,7 +30,7 @@ func (sh *PrincipalStore) Dir() string {
 	if err != nil {
 		return ""
 	}
-	name := h.dirName(sh.principal)
+	name := dirName(sh.principal)
 	if err := h.root.MkdirAll(name, 0o700); err != nil {
 		return ""
 	}
@@ -103,7 +103,7 @@ func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*file, 
 	if size == unknownSize || size > cfg.MaxOne {
 		size = cfg.MaxOne
 	}
-	dir := h.dirName(sh.principal)
+	dir := dirName(sh.principal)
 	u := sh.store.usageOf(dir)
 	if !u.hasRoom(size, cfg.Quota) {
 		if err := h.makeRoom(dir, u, cfg, remains{cfg.Quota - size, maxResults - 1}); err != nil {

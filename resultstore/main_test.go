@@ -108,13 +108,13 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// everything returns all paths below dir, but for the lock, the key and the bare list of owners.
+// everything returns all paths below dir, but for the lock and the bare list of owners.
 func everything(t testing.TB, dir string) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		switch rel, _ := filepath.Rel(dir, path); rel {
-		case ".", lockName, keyName, copyName, oddName, openName, "tidied":
+		case ".", lockName, openName, "tidied":
 		default:
 			found = append(found, rel)
 		}

@@ -5,21 +5,19 @@
 // the whole is, and which call shows the next part. If the whole cannot be stored the notice says so, and why; the
 // result itself never fails because of that.
 //
-// Results belong to principals. Each principal has an owner-only directory, whose name can be computed only with a
-// key, a quota, and an age after which results are removed.
+// Results belong to principals. Each principal has an owner-only directory, a quota, and an age after which results are
+// removed.
 //
 // Its Go API is not stable.
 package resultstore
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -37,11 +35,9 @@ const (
 )
 
 const (
-	lockName  = "lock" // held while the directory changes
-	keyName   = "key"  // the key of the names of directories
-	openName  = "open" // holds, for each owner, a lock and the marks of its unfinished files
-	lockMark  = ".lock"
-	keyLength = 32 // bytes, that of an HMAC-SHA256 key
+	lockName = "lock" // held while the directory changes
+	openName = "open" // holds, for each owner, a lock and the marks of its unfinished files
+	lockMark = ".lock"
 )
 
 // Reasons why a whole result, or the rest of it, is not in a file.
@@ -61,7 +57,6 @@ type Config struct {
 	Quota  int64         // bytes that the results of one principal may take
 	MaxAge time.Duration // age at which a result is removed
 	MaxOne int64         // bytes that one result may take; never more than Quota
-	Log    *slog.Logger  // receives what was found damaged; nothing is logged if nil
 }
 
 // A Store stores results. Several processes may share its directory. All methods are safe for concurrent use.
@@ -70,7 +65,6 @@ type Store struct {
 
 	mu      sync.Mutex
 	rootDir *rootDir       // nil until the directory could be used
-	key     []byte         // of the last home, so that directories keep their names when the directory is made again
 	files   map[*file]bool // unfinished
 	usage   map[string]*usage
 	closed  bool
@@ -95,9 +89,6 @@ func Open(cfg Config) (*Store, error) {
 		cfg.MaxOne = defaultMaxOne
 	}
 	cfg.MaxOne = min(cfg.MaxOne, cfg.Quota)
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
 	s := &Store{cfg: cfg, files: make(map[*file]bool)}
 	_, _ = s.open() // the first result that is not kept returns this error again
 	return s, nil
@@ -141,11 +132,11 @@ func (s *Store) open() (*rootDir, error) {
 		s.rootDir = nil
 	}
 	if s.rootDir == nil {
-		h, err := openHome(s.cfg, s.key)
+		h, err := openHome(s.cfg)
 		if err != nil {
 			return nil, err
 		}
-		s.rootDir, s.key = h, h.key
+		s.rootDir = h
 	}
 	return s.rootDir, nil
 }
@@ -164,9 +155,6 @@ func (s *Store) reopen(lost *rootDir) (*rootDir, error) {
 // rootDir is the directory of a Store while it is in use:
 //
 //	lock                   held while names are made and removed
-//	key                    of the names of directories
-//	key.copy               the same again, with a checksum
-//	key.damaged            what was found in its place
 //	tidied                 made when what is over its age was last looked for
 //	open/OWNER.lock        held by a process as long as it may write
 //	open/OWNER/DIR.NAME    mark: the file of that name in that directory is unfinished
@@ -179,15 +167,14 @@ type rootDir struct {
 	dir   string // real path
 	root  *os.Root
 	self  os.FileInfo // of root
-	key   []byte
-	owner string // name of this process among the owners
+	owner string      // name of this process among the owners
 	alive *statedir.Mark
 
 	changing sync.Mutex // taken before the lock: other processes can only poll for that
 }
 
-// openHome prepares a directory. key is used if the directory holds none; a nil key means a new one.
-func openHome(cfg Config, key []byte) (*rootDir, error) {
+// openHome prepares a directory.
+func openHome(cfg Config) (*rootDir, error) {
 	if err := privatefile.MakeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
@@ -199,7 +186,7 @@ func openHome(cfg Config, key []byte) (*rootDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &rootDir{dir: dir, root: root, key: key, owner: rand.Text()}
+	h := &rootDir{dir: dir, root: root, owner: rand.Text()}
 	if h.self, err = root.Stat("."); err == nil {
 		err = h.locked(func() error { return h.prepare(cfg) })
 	}
@@ -241,18 +228,14 @@ func (h *rootDir) prepare(cfg Config) error {
 	if err := h.root.Mkdir(filepath.Join(openName, h.owner), 0o700); err != nil {
 		return err
 	}
-	if err := h.loadKey(cfg); err != nil {
-		return err
-	}
 	h.gc(cfg.MaxAge)
 	return nil
 }
 
-// dirName returns the name of a principal's directory, which cannot be guessed without the key.
-func (h *rootDir) dirName(principal string) string {
-	mac := hmac.New(sha256.New, h.key)
-	mac.Write([]byte(principal))
-	return hex.EncodeToString(mac.Sum(nil)[:16])
+// dirName returns the name of a principal's directory. Rules keep other principals out of it.
+func dirName(principal string) string {
+	sum := sha256.Sum256([]byte(principal))
+	return hex.EncodeToString(sum[:16])
 }
 
 // locked runs do while no other process, and no other Store of this one, creates or removes names.

@@ -31,7 +31,7 @@ func TestFaultPipes(t *testing.T) {
 		t.Fatalf("a host leaves only %q", names)
 	}
 	whole := g.State
-	for _, name := range append(names, "/trust.lock", "/console/x.json", "/results/key.new", "/results/open/x.lock") {
+	for _, name := range append(names, "/trust.lock", "/console/x.json", "/results/open/x.lock") {
 		t.Run(name[1:], func(t *testing.T) { pipeAt(t, g, whole, name, &n) })
 	}
 }

@@ -72,11 +72,6 @@ func (s *Subject) keys() (all []Finding) {
 		all = append(all, Finding{LevelWarn, "secret", fmt.Sprintf("session handles end with each host: %v", err),
 			"delete the file"})
 	}
-	odd := filepath.Join(s.StateDir, "results", resultstore.DamagedKey)
-	if _, err := os.Lstat(odd); err == nil {
-		all = append(all, Finding{LevelWarn, "results", "the key of kept results was damaged and was replaced; without its " +
-			"copy, results that were kept before are not found", "delete " + odd})
-	}
 	return all
 }
 
