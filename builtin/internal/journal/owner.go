@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -22,10 +21,6 @@ const (
 
 	ownerDir  fs.FileMode = 0o700
 	ownerFile fs.FileMode = 0o600
-
-	// maxOwner bounds what is read of the mark of an owner, in bytes: hosts of before have the IDs of their open entries
-	// there.
-	maxOwner = 1 << 20
 )
 
 // An owner is a Journal that uses a directory, usually one in each process. It has a mark there, and each entry that it
@@ -108,29 +103,7 @@ func (o *owner) open() map[string]string {
 			ids[id] = name
 		}
 	}
-	for _, name := range o.others() {
-		for _, id := range o.slots(name) {
-			ids[id] = name
-		}
-	}
 	return ids
-}
-
-// others are the names of the other owners that have a mark.
-func (o *owner) others() (names []string) {
-	files, _ := os.ReadDir(filepath.Join(o.dir, ownersName))
-	for _, f := range files {
-		if f.Name() != o.name && idNames.MatchString(f.Name()) {
-			names = append(names, f.Name())
-		}
-	}
-	return names
-}
-
-// slots are the IDs of open entries that a host of before has in its mark.
-func (o *owner) slots(name string) []string {
-	raw, _ := privatefile.Read(o.path(name), maxOwner)
-	return strings.Fields(string(raw[min(16, len(raw)):])) // the first slot was never used
 }
 
 // alive reports whether an owner may still end its entries. It is true if that cannot be determined.
@@ -159,17 +132,18 @@ func (o *owner) setTorn(id string) {
 // settle removes the marks of dead owners and the files of their open entries, after do has settled those. Entries of
 // commands, whose files say what ran, are settled elsewhere. What cannot be settled now stays for the next time.
 func (o *owner) settle(do func() error) error {
-	left := map[string][]string{} // files of dead owners, and the entries that each stands for
+	left := map[string]string{} // files of dead owners, and the entries that they are of
 	files, _ := filepath.Glob(filepath.Join(o.dir, openName, "*.*"))
 	for _, file := range files {
 		name, id, _ := strings.Cut(filepath.Base(file), ".")
 		if info, err := os.Lstat(file); err == nil && info.Size() == 0 && idNames.MatchString(name) && !o.alive(name) {
-			left[file] = []string{id}
+			left[file] = id
 		}
 	}
-	for _, name := range o.others() {
-		if !o.alive(name) {
-			left[o.path(name)] = o.slots(name)
+	marks, _ := os.ReadDir(filepath.Join(o.dir, ownersName))
+	for _, m := range marks {
+		if idNames.MatchString(m.Name()) && !o.alive(m.Name()) {
+			left[o.path(m.Name())] = ""
 		}
 	}
 	if len(left) == 0 {
@@ -178,8 +152,8 @@ func (o *owner) settle(do func() error) error {
 	err := do()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for file, ids := range left {
-		if err == nil && !slices.ContainsFunc(ids, func(id string) bool { return o.torn[id] }) {
+	for file, id := range left {
+		if err == nil && !o.torn[id] {
 			_ = os.Remove(file) // else the next start does
 		}
 	}
