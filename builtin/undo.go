@@ -21,6 +21,8 @@ import (
 type (
 	// A Change is one change of one file.
 	Change = journal.Change
+	// A RunningCommand is a command that runs and may change files.
+	RunningCommand = journal.Running
 	// A ChangeFilter says which changes to list.
 	ChangeFilter = journal.Filter
 	// An UndoSelection says which changes to undo.
@@ -164,7 +166,7 @@ type UndoResult struct {
 	ID    string // of the undo in the history; "" if it changed nothing
 	Files []Undone
 	// Running are the commands that run in the workspace.
-	Running []journal.Running
+	Running []RunningCommand
 	// Refused is why nothing since a time is undone while commands run, unless it is forced. Without a dry run it is the
 	// error as well.
 	Refused error

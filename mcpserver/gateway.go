@@ -107,5 +107,11 @@ func (h servers) changed(g *gateway.Gateway, configured bool) {
 	h.children.forgetRules()
 }
 
+// A ServerStatus is the status of another server, and a ServerChange a definition of it that is withheld.
+type (
+	ServerStatus = gateway.Status
+	ServerChange = gateway.Change
+)
+
 // Gateway returns the other servers of the host.
 func (o Operator) Gateway() *gateway.Gateway { return o.h.gateway }

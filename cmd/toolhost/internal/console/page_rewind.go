@@ -41,8 +41,8 @@ func (b rewindBody) show(f layout) g.Node {
 func (b rewindBody) warnings() g.Node {
 	return g.Group{
 		g.If(b.Refused != "", h.Div(h.Class("note warn"), h.P(text(b.Refused)),
-			h.Ul(g.Map(b.Running, func(c runningCommand) g.Node {
-				return h.Li(code(c.Text), text(fmt.Sprintf(" in process %d since ", c.PID)), timestamp(c.Begun))
+			h.Ul(g.Map(b.Running, func(c builtin.RunningCommand) g.Node {
+				return h.Li(code(c.Command), text(fmt.Sprintf(" in process %d since ", c.PID)), timestamp(c.Begun))
 			})))),
 		g.If(len(b.HeadMoved) > 0, h.P(h.Class("note warn"), g.Text("Git has another commit checked out since "),
 			g.Map(b.HeadMoved, func(id string) g.Node { return g.Group{changeLink(id), g.Text(" ")} }),

@@ -7,6 +7,7 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 func (b serversBody) show(f layout) g.Node {
@@ -42,7 +43,7 @@ func (v serverView) show(f layout) g.Node {
 			button("", "Restart", g.If(f.Closed != "", h.Disabled())))),
 		g.If(len(v.Changes) > 0, g.Group{
 			h.H3(g.Text("Withheld until you accept it")),
-			g.Map(v.Changes, serverChange.show),
+			g.Map(v.Changes, showServerChange),
 			post(path+"/accept", f.Token, plainForm(), hidden("seen", v.Seen),
 				button("main", "Accept all of it", g.If(f.Closed != "", h.Disabled()))),
 		}),
@@ -54,8 +55,8 @@ func (v serverView) show(f layout) g.Node {
 	)
 }
 
-// show shows the accepted definition and the present one.
-func (c serverChange) show() g.Node {
+// showServerChange shows the accepted definition and the present one.
+func showServerChange(c mcpserver.ServerChange) g.Node {
 	what, lines := "new since ", plain("add", c.Is)
 	if c.Was != "" {
 		what, lines = "changed since ", append(plain("del", c.Was), lines...)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/toolhost/toolhost/builtin"
 )
@@ -21,7 +20,7 @@ type rewindBody struct {
 	Call      changedCall // the roots become what they were before it
 	Plan      string      // identifies the preview: the rewind does only what it shows
 	Refused   string      // why it needs force, other than conflicts
-	Running   []runningCommand
+	Running   []builtin.RunningCommand
 	HeadMoved []string         // IDs of calls
 	Restored  []builtin.Undone // restored files, or those that would be restored
 	Left      []builtin.Undone
@@ -33,13 +32,6 @@ type rewindBody struct {
 	IDs       []string // the IDs of the rewind in the history, one for each changed root
 
 	short func(path string) string
-}
-
-// A runningCommand runs in a root.
-type runningCommand struct {
-	Text  string
-	PID   int
-	Begun time.Time
 }
 
 // findCall returns a call of the history.
@@ -65,9 +57,7 @@ func (s historyPages) rewinds(ctx context.Context, b *rewindBody, sel builtin.Un
 		}
 		sel.Since, sel.Path = b.Call.Time, root
 		r, err := s.operator.Undo(ctx, sel)
-		for _, c := range r.Running {
-			b.Running = append(b.Running, runningCommand{c.Command, c.PID, c.Begun})
-		}
+		b.Running = append(b.Running, r.Running...)
 		if b.HeadMoved = append(b.HeadMoved, r.HeadMoved...); r.Refused != nil {
 			b.Refused, b.Forced = sentence(r.Refused.Error()), true
 		}

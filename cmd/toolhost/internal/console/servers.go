@@ -7,36 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // The pages of other MCP servers: all of them, or one.
 type serverPages struct{ *website }
 
-// A serverStatus is the status of a server.
-type serverStatus struct {
-	Name, Type, File, Trust, State, Reason, Era, Login string
-	Tools                                              int
-	Withheld, Problems                                 []string
-	Running                                            int
-	Since                                              time.Time
-	Purpose                                            string
-}
-
-// A serverChange is a definition that is withheld until it is accepted.
-type serverChange struct {
-	Name    string
-	Since   time.Time
-	Was, Is string
-	Copies  []string
-}
-
 // A serverView is a server on its page.
 type serverView struct {
-	Status  serverStatus
-	Changes []serverChange
+	Status  mcpserver.ServerStatus
+	Changes []mcpserver.ServerChange
 	Seen    string // identifies the changes that were shown: only they can be accepted
 	Offered []*builtin.Def
 }
@@ -51,12 +33,9 @@ func (s serverPages) views(name string) (all []serverView) {
 		if name != "" && status.Name != name {
 			continue
 		}
-		v := serverView{Status: serverStatus(status)}
-		changes, _ := gateway.Review(status.Name) // fails if the server was removed meanwhile
-		for _, c := range changes {
-			v.Changes = append(v.Changes, serverChange(c))
-		}
-		v.Seen = digest(changes)
+		v := serverView{Status: status}
+		v.Changes, _ = gateway.Review(status.Name) // fails if the server was removed meanwhile
+		v.Seen = digest(v.Changes)
 		for _, d := range gateway.Tools() {
 			if d.Server == status.Name {
 				v.Offered = append(v.Offered, d)
