@@ -57,15 +57,12 @@ type Command struct {
 	mu sync.Mutex // of writing
 }
 
-// Exec starts a command in a pod, in its first container if none is named.
-func (c *Client) Exec(ctx context.Context, namespace, pod, container string, argv ...string) (*Command, error) {
+// Exec starts a command in the first container of a pod.
+func (c *Client) Exec(ctx context.Context, namespace, pod string, argv ...string) (*Command, error) {
 	slow := fmt.Errorf("%s did not start a command in %s", c.server, answerTime)
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, slow)
 	defer cancel() // a connection that was upgraded outlives it
 	query := url.Values{"command": argv, "stdin": {"true"}, "stdout": {"true"}, "stderr": {"true"}}
-	if container != "" {
-		query.Set("container", container)
-	}
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/exec", namespace, pod)
 	request := Request{Method: http.MethodGet, Path: path, Query: query, Accept: "*/*"}
 	response, err := c.send(ctx, c.plain, request, http.Header{

@@ -66,16 +66,13 @@ func Denied(err error) bool {
 	return Is(err, http.StatusUnauthorized) || Is(err, http.StatusForbidden)
 }
 
-// A Request is one call of the API. In is sent as JSON if it is not nil.
+// A Request is one call of the API. In is sent as JSON if it is not nil; PATCH merges it into the object.
 type Request struct {
 	Method, Path string
 	Query        url.Values
 	Accept       string // of the answer; empty: JSON
 	In           any
 }
-
-// MergePatch is the method of a request that merges In into an object.
-const MergePatch = http.MethodPatch
 
 // Do makes a request and decodes the answer into out, unless that is nil.
 func (c *Client) Do(ctx context.Context, r Request, out any) error {
@@ -156,7 +153,7 @@ func (c *Client) send(
 		if r.In != nil {
 			request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 			request.Header.Set("Content-Type", "application/json")
-			if r.Method == MergePatch {
+			if r.Method == http.MethodPatch {
 				request.Header.Set("Content-Type", "application/merge-patch+json")
 			}
 		}

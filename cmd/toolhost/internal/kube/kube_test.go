@@ -107,7 +107,7 @@ func TestExecHangs(t *testing.T) {
 			DialContext: func(context.Context, string, string) (net.Conn, error) { return near, nil },
 		}}
 		defer c.plain.CloseIdleConnections()
-		if _, err := c.Exec(t.Context(), "ns", "pod", "", "sh"); err == nil ||
+		if _, err := c.Exec(t.Context(), "ns", "pod", "sh"); err == nil ||
 			!strings.Contains(err.Error(), "did not start a command in 15s") {
 			t.Errorf("the server does not answer: %v", err)
 		}
@@ -129,7 +129,7 @@ func TestExecLasts(t *testing.T) {
 		_, _ = io.WriteString(conn, frame(0x82, "\x01"+text[1:])+frame(0x82, "\x03"+`{"status":"Success"}`))
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	command, err := client.Exec(ctx, "ns", "pod", "", "cat")
+	command, err := client.Exec(ctx, "ns", "pod", "cat")
 	cancel()
 	if err != nil {
 		t.Fatal(err)

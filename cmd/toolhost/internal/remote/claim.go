@@ -288,7 +288,7 @@ func (c *Claim) touch(ctx context.Context, sandbox string) (generation int64, er
 		"spec": map[string]string{"operatingMode": "Running"},
 	}
 	var got listed
-	err = c.pool.do(ctx, kube.Request{Method: kube.MergePatch, Path: c.pool.sandboxes() + "/" + sandbox, In: patch},
+	err = c.pool.do(ctx, kube.Request{Method: http.MethodPatch, Path: c.pool.sandboxes() + "/" + sandbox, In: patch},
 		&got)
 	if err != nil {
 		return 0, fmt.Errorf("the sandbox %s cannot be changed: %w", sandbox, err)
@@ -297,7 +297,7 @@ func (c *Claim) touch(ctx context.Context, sandbox string) (generation int64, er
 	defer c.mu.Unlock()
 	if until := time.Now().Add(Kept); until.Sub(c.until) > keptSlack {
 		longer := map[string]any{"spec": claimSpec{Lifecycle: keptUntil(until)}}
-		if err := c.pool.do(ctx, kube.Request{Method: kube.MergePatch, Path: c.path(), In: longer}, nil); err != nil {
+		if err := c.pool.do(ctx, kube.Request{Method: http.MethodPatch, Path: c.path(), In: longer}, nil); err != nil {
 			return 0, fmt.Errorf("the claim %s cannot be changed: %w", c.name, err)
 		}
 		c.until = until
@@ -393,7 +393,7 @@ func (c *Claim) exec(ctx context.Context, argv ...string) (*kube.Command, error)
 	if err != nil {
 		return nil, err
 	}
-	command, err := api.Exec(ctx, c.pool.namespace, c.pod, "", argv...)
+	command, err := api.Exec(ctx, c.pool.namespace, c.pod, argv...)
 	if err != nil {
 		err = fmt.Errorf("%s: no command can be started in the pod %s: %w", c.pool.Name, c.pod, err)
 		if kube.Denied(err) {

@@ -227,7 +227,7 @@ func (p *Pool) suspend(ctx context.Context, sandbox, version string) error {
 		"metadata": metadata{ResourceVersion: version, Labels: map[string]string{stateLabel: stateSuspended}},
 		"spec":     map[string]string{"operatingMode": "Suspended"},
 	}
-	return p.do(ctx, kube.Request{Method: kube.MergePatch, Path: p.sandboxes() + "/" + sandbox, In: patch}, nil)
+	return p.do(ctx, kube.Request{Method: http.MethodPatch, Path: p.sandboxes() + "/" + sandbox, In: patch}, nil)
 }
 
 // labelPattern matches what can be the value of a label.
