@@ -45,13 +45,8 @@ func tokensFile(named, stateDir string) (string, error) {
 	if named != "" {
 		return filepath.Abs(named)
 	}
-	if stateDir == "" {
-		var err error
-		if stateDir, err = mcpserver.DefaultStateDir(); err != nil {
-			return "", err
-		}
-	}
-	return filepath.Join(stateDir, "tokens.json"), nil
+	dir, err := (&hostFlags{stateDir: stateDir}).stateDirectory()
+	return filepath.Join(dir, "tokens.json"), err
 }
 
 // literally returns a pattern that matches this path only. White space at the end of a rule counts only in brackets.

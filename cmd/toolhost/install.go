@@ -144,11 +144,9 @@ func (f *installFlags) request() (clients.Request, error) {
 	if err != nil {
 		return clients.Request{}, err
 	}
-	state := f.stateDir
-	if state == "" {
-		if state, err = mcpserver.DefaultStateDir(); err != nil {
-			return clients.Request{}, err
-		}
+	state, err := (&hostFlags{stateDir: f.stateDir}).stateDirectory()
+	if err != nil {
+		return clients.Request{}, err
 	}
 	r := clients.Request{
 		Env: env, Backups: clients.Backups{Dir: filepath.Join(state, "install")},
