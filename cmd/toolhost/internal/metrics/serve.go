@@ -3,8 +3,6 @@ package metrics
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +14,7 @@ import (
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
 // Path is the URL path of the metrics.
@@ -50,7 +49,7 @@ type Site struct {
 	page     func(mcpserver.Stats) []byte
 	cfg      Config
 	listener net.Listener
-	token    string
+	verifier auth.Verifier // nil: there is no token
 }
 
 // Listen starts to listen, so that an error is known before anything is served.
@@ -74,7 +73,11 @@ func newSite(cfg Config, page func(mcpserver.Stats) []byte) (*Site, error) {
 	host = cmp.Or(host, "127.0.0.1")
 	s := &Site{page: page, cfg: cfg}
 	if cfg.TokenFile != "" {
-		if s.token, err = mcpserver.ReadToken(cfg.TokenFile); err != nil {
+		token, err := mcpserver.ReadToken(cfg.TokenFile)
+		if err == nil {
+			s.verifier, err = auth.NewStaticToken(token, "scraper")
+		}
+		if err != nil {
 			return nil, fmt.Errorf("--metrics-token-file: %w", err)
 		}
 	} else if !guard.IsLoopback(host) {
@@ -124,23 +127,17 @@ func (s *Site) Serve(ctx context.Context, held func() mcpserver.Stats) error {
 	return nil
 }
 
-// admit refuses requests without the token. If there is none, it refuses those of web pages whose host name was
-// rebound to this machine.
+// admit refuses requests without the token. If there is none, it refuses those of web pages.
 func (s *Site) admit(r *http.Request) (status int, text string) {
-	if s.token != "" {
-		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		given, want := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(s.token))
-		if subtle.ConstantTimeCompare(given[:], want[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
+	if s.verifier != nil {
+		bearer, _ := auth.ParseAuthorization(r.Header.Values("Authorization"))
+		if _, err := s.verifier.Verify(r.Context(), bearer); err != nil {
 			return http.StatusUnauthorized, "a bearer token is needed"
 		}
 		return 0, ""
 	}
-	name, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		name = strings.Trim(r.Host, "[]")
+	if mcpserver.CheckAddress(r, nil) != nil {
+		return http.StatusForbidden, "the metrics are not addressed by this name"
 	}
-	if guard.IsLoopback(name) {
-		return 0, ""
-	}
-	return http.StatusForbidden, "the metrics are not addressed by this name"
+	return 0, ""
 }
