@@ -33,8 +33,23 @@ type (
 type ChangedCall struct {
 	Change          // the first of Files; its fields that are not about a file hold for all
 	Files  []Change // sorted by path
-	// NumChanged, NumCreated and NumRemoved count the files.
-	NumChanged, NumCreated, NumRemoved int
+}
+
+// Counts says how many files a call changed: "41 changed, 2 created".
+func (c ChangedCall) Counts() string {
+	var all []string
+	for _, word := range []string{"changed", "created", "removed"} {
+		n := 0
+		for _, f := range c.Files {
+			if f.Word() == word {
+				n++
+			}
+		}
+		if n > 0 {
+			all = append(all, fmt.Sprintf("%d %s", n, word))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // Calls lists the calls that made changes, newest first, as far as the rules let their files be read. UndoneBy is
@@ -52,14 +67,6 @@ func (b *Runtime) Calls(policy *guard.Policy, f ChangeFilter) (calls []ChangedCa
 			call.UndoneBy = ""
 		}
 		call.Files = append(call.Files, c)
-		switch {
-		case c.Created:
-			call.NumCreated++
-		case c.Deleted:
-			call.NumRemoved++
-		default:
-			call.NumChanged++
-		}
 	}
 	for _, c := range calls {
 		slices.SortFunc(c.Files, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })

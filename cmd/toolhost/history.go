@@ -35,18 +35,18 @@ func historyCommand() *cobra.Command {
 			}
 			paths := func(state string) ([]string, error) { return builtin.ChangedPaths(state, filter, "") }
 			return flags.onFiles(paths, func(host *mcpserver.Host) error {
-				changes, err := host.Operator().Changes(filter)
+				calls, err := host.Operator().Calls(filter)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return printJSON(cmd.OutOrStdout(), callsOf(changes))
+					return printJSON(cmd.OutOrStdout(), shownCalls(calls))
 				}
-				if len(changes) == 0 {
+				if len(calls) == 0 {
 					_, err := fmt.Fprintln(cmd.OutOrStdout(), nothingChanged(filter))
 					return err
 				}
-				return printChanges(cmd.OutOrStdout(), changes)
+				return printCalls(cmd.OutOrStdout(), calls)
 			})
 		},
 	}
@@ -150,18 +150,18 @@ func showCommand(flags *hostFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				all, err := host.Operator().Changes(builtin.ChangeFilter{Since: change.Time})
+				all, err := host.Operator().Calls(builtin.ChangeFilter{Since: change.Time})
 				if err != nil {
 					return err
 				}
-				all = slices.DeleteFunc(all, func(c builtin.Change) bool { return c.ID != change.ID })
+				all = slices.DeleteFunc(all, func(c builtin.ChangedCall) bool { return c.ID != change.ID })
 				if asJSON {
 					return printJSON(cmd.OutOrStdout(), struct {
 						changedCall
 						Diff string `json:"diff"`
-					}{callsOf(all)[0], diff})
+					}{shownCalls(all)[0], diff})
 				}
-				if err := printChanges(cmd.OutOrStdout(), all); err != nil {
+				if err := printCalls(cmd.OutOrStdout(), all); err != nil {
 					return err
 				}
 				_, err = io.WriteString(cmd.OutOrStdout(), "\n"+ended(shownDiff(cmd.OutOrStdout(), diff)))
@@ -237,8 +237,6 @@ type changedCall struct {
 	State     string   `json:"state"`
 	UndoOf    []string `json:"undo_of,omitempty"`
 	UndoneBy  string   `json:"undone_by,omitempty"` // set once every change is undone
-
-	undone bool
 }
 
 // A changedFile is one file of a [changedCall].
@@ -268,17 +266,6 @@ type blob struct {
 	Size   int64  `json:"size"`
 }
 
-// changeOf returns "created", "changed" or "removed".
-func changeOf(c builtin.Change) string {
-	switch {
-	case c.Created:
-		return "created"
-	case c.Deleted:
-		return "removed"
-	}
-	return "changed"
-}
-
 // A holding is a caller in the output of `toolhost history usage --json`.
 type holding struct {
 	Principal string `json:"principal"`
@@ -296,20 +283,41 @@ func absolute(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// printChanges prints a line for each call: the file that it changed, or how many and by which command.
-func printChanges(w io.Writer, changes []builtin.Change) error {
-	for _, c := range callsOf(changes) {
-		what := c.Files[0].Change + " " + sanitized(c.Files[0].Path)
+// shownCalls returns calls as they are printed in JSON.
+func shownCalls(all []builtin.ChangedCall) []changedCall {
+	calls := []changedCall{}
+	for _, c := range all {
+		call := changedCall{
+			ID: c.ID, Time: c.Time, Principal: c.Principal, Scope: c.Scope, Tool: c.Tool, State: string(c.State),
+			Command: c.Command, Ignored: c.Ignored, Notes: c.Notes, HeadMoved: c.HeadMoved, UndoOf: c.UndoOf,
+			UndoneBy: c.UndoneBy,
+		}
+		for _, f := range c.Files {
+			call.Files = append(call.Files, changedFile{f.Path, rawPath(f.Path), f.Word(),
+				blob{f.Before.Sum, f.Before.Size}, blob{f.After.Sum, f.After.Size}, f.Lost, f.UndoneBy})
+		}
+		calls = append(calls, call)
+	}
+	return calls
+}
+
+// printCalls prints a line for each call: the file that it changed, or how many and by which command.
+func printCalls(w io.Writer, calls []builtin.ChangedCall) error {
+	for _, c := range calls {
+		what := c.Files[0].Word() + " " + sanitized(c.Files[0].Path)
 		if c.Command != "" || len(c.Files) > 1 {
 			first, _, _ := strings.Cut(c.Command, "\n")
-			what = strings.TrimPrefix(sanitized(first)+" · "+c.counts(), " · ")
+			what = strings.TrimPrefix(sanitized(first)+" · "+c.Counts(), " · ")
+			if c.Ignored > 0 {
+				what += fmt.Sprintf(", %d ignored and not kept", c.Ignored)
+			}
 		}
 		state := ""
 		switch {
 		case c.UndoneBy != "":
 			state = "  (undone)"
 		case c.State != "done":
-			state = "  (" + c.State + ")"
+			state = "  (" + string(c.State) + ")"
 		}
 		if _, err := fmt.Fprintf(w, "%s  %s  %-12s %s  %s%s\n",
 			c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), sanitized(c.Tool), what, sanitized(c.Scope), state); err != nil {

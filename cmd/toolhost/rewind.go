@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"regexp"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -67,51 +65,4 @@ func (u *undoing) addFlags(cmd *cobra.Command, flags *hostFlags) {
 	cmd.Flags().BoolVar(&u.DryRun, "dry-run", false, "show what would become of each file, and change nothing")
 	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&u.asJSON, "json", false, "print JSON")
-}
-
-// callsOf groups changes by their call, in the order of the changes.
-func callsOf(changes []builtin.Change) []changedCall {
-	calls := []changedCall{}
-	for _, c := range changes {
-		file := changedFile{c.Path, rawPath(c.Path), changeOf(c), blob{c.Before.Sum, c.Before.Size},
-			blob{c.After.Sum, c.After.Size}, c.Lost, c.UndoneBy}
-		if n := len(calls); n > 0 && calls[n-1].ID == c.ID {
-			calls[n-1].Files = append(calls[n-1].Files, file)
-			calls[n-1].undone = calls[n-1].undone && c.UndoneBy != ""
-			continue
-		}
-		calls = append(calls, changedCall{
-			ID: c.ID, Time: c.Time, Principal: c.Principal, Scope: c.Scope, Tool: c.Tool, State: string(c.State),
-			Command: c.Command, Ignored: c.Ignored,
-			Notes: c.Notes, HeadMoved: c.HeadMoved, Files: []changedFile{file}, UndoOf: c.UndoOf,
-			undone: c.UndoneBy != "",
-		})
-	}
-	for i := range calls {
-		slices.Reverse(calls[i].Files) // the newest file comes first in changes
-		if calls[i].undone {
-			calls[i].UndoneBy = calls[i].Files[0].UndoneBy
-		}
-	}
-	return calls
-}
-
-// counts says how many files a call changed: "41 changed, 2 created".
-func (c changedCall) counts() string {
-	text := ""
-	for _, what := range []string{"changed", "created", "removed"} {
-		n := 0
-		for _, f := range c.Files {
-			if f.Change == what {
-				n++
-			}
-		}
-		if n > 0 {
-			text += fmt.Sprintf(", %d %s", n, what)
-		}
-	}
-	if c.Ignored > 0 {
-		text += fmt.Sprintf(", %d ignored and not kept", c.Ignored)
-	}
-	return text[min(len(text), len(", ")):]
 }

@@ -125,6 +125,17 @@ type Change struct {
 }
 
 // before and after are what stood at the path.
+// Word says what became of the file: "created", "changed" or "removed".
+func (c Change) Word() string {
+	switch {
+	case c.Created:
+		return "created"
+	case c.Deleted:
+		return "removed"
+	}
+	return "changed"
+}
+
 func (c Change) before() Node { return Node{c.Before, c.BeforeMode, c.BeforeStamp} }
 func (c Change) after() Node  { return Node{c.After, c.AfterMode, c.AfterStamp} }
 

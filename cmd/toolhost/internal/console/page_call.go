@@ -156,7 +156,7 @@ func (b callBody) changes(f layout) g.Node {
 	}
 	return g.Group{
 		h.H2(g.Text("What it changed")),
-		meta(changed(b.Change.Lines), text(counts(b.Change.Call.Files)+" · "),
+		meta(changed(b.Change.Lines), text(b.Change.Call.Counts()+" · "),
 			h.A(h.Href(address("history", b.Change.Call.ID)), g.Text("in the history"))),
 		g.Map(missing(b.Change.Call.ChangedCall), func(note string) g.Node { return h.P(h.Class("note warn"), text(note)) }),
 		b.Change.undo(f.Token),

@@ -11,9 +11,9 @@ func (b changeBody) show(f layout) g.Node {
 	if title == "" {
 		title = historyBody{short: b.short}.what(c)
 	}
-	word := counts(c.Files)
+	word := c.Counts()
 	if len(c.Files) == 1 {
-		word = changeWord(c.Files[0])
+		word = c.Files[0].Word()
 	}
 	return g.Group{
 		h.P(h.Class("crumb"), h.A(h.Href("/history"), g.Text("History")), text(" / "+c.ID)),

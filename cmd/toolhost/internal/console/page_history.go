@@ -89,14 +89,14 @@ func (b historyBody) call(c changedCall) g.Node {
 				h.Aria("label", "Choose the change of "+b.what(c)+" at "+clock(c.Time)))
 		}
 	}
-	state, word := "state", changeWord(c.Files[0])
+	state, word := "state", c.Files[0].Word()
 	switch {
 	case c.UndoneBy != "":
 		state, word = "state undone", "undone"
 	case len(c.UndoOf) > 0:
 		word = "undo"
 	case len(c.Files) > 1:
-		word = counts(c.Files)
+		word = c.Counts()
 	}
 	if c.Command != "" {
 		word += " " + b.names(c.Files)
@@ -137,23 +137,6 @@ func (b historyBody) names(files []builtin.Change) string {
 	return strings.Join(all, ", ")
 }
 
-// counts returns how many files a call changed: "41 changed, 2 created".
-func counts(files []builtin.Change) string {
-	var all []string
-	for _, word := range []string{"changed", "created", "removed"} {
-		n := 0
-		for _, f := range files {
-			if changeWord(f) == word {
-				n++
-			}
-		}
-		if n > 0 {
-			all = append(all, fmt.Sprintf("%d %s", n, word))
-		}
-	}
-	return strings.Join(all, ", ")
-}
-
 // missing lists the parts of a call's changes that are not kept, and so cannot be restored.
 func missing(c builtin.ChangedCall) []string {
 	var all []string
@@ -173,17 +156,6 @@ func missing(c builtin.ChangedCall) []string {
 		all = append(all, "git had another commit checked out afterwards")
 	}
 	return append(all, c.Notes...)
-}
-
-// changeWord returns a word for the kind of a change.
-func changeWord(c builtin.Change) string {
-	switch {
-	case c.Created:
-		return "created"
-	case c.Deleted:
-		return "removed"
-	}
-	return "changed"
 }
 
 // changeBy shows the author and the time of a change.
