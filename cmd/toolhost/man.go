@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // manCommand writes the manual pages. The generator of cobra would add 0.5 ms and 0.7 MB to every start.
@@ -45,6 +44,9 @@ func writePages(cmd *cobra.Command, dir string) error {
 
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
+// pageWidth is how many columns the options of a page take.
+const pageWidth = 72
+
 // manual is the page of one command, in the man macros of roff.
 func manual(cmd *cobra.Command) []byte {
 	var b bytes.Buffer
@@ -64,8 +66,7 @@ func manual(cmd *cobra.Command) []byte {
 		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(cmd.Example))
 	}
 	if cmd.HasAvailableFlags() && cmd.Runnable() {
-		b.WriteString(".SH OPTIONS\n")
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { option(&b, f) })
+		fmt.Fprintf(&b, ".SH OPTIONS\n.nf\n%s.fi\n", roff(cmd.Flags().FlagUsagesWrapped(pageWidth)))
 	}
 	var related []string
 	if cmd.HasParent() {
@@ -98,25 +99,6 @@ func paragraphs(b *bytes.Buffer, text string) {
 		}
 		fmt.Fprintf(b, "%s\n", roff(part))
 	}
-}
-
-func option(b *bytes.Buffer, f *pflag.Flag) {
-	if f.Hidden {
-		return
-	}
-	name, usage := pflag.UnquoteUsage(f)
-	b.WriteString(".TP\n")
-	if f.Shorthand != "" {
-		fmt.Fprintf(b, "\\fB%s\\fR, ", roff("-"+f.Shorthand))
-	}
-	fmt.Fprintf(b, "\\fB%s\\fR", roff("--"+f.Name))
-	if name != "" {
-		fmt.Fprintf(b, " \\fI%s\\fR", roff(name))
-	}
-	if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" {
-		usage += " (default " + f.DefValue + ")"
-	}
-	fmt.Fprintf(b, "\n%s\n", roff(usage))
 }
 
 var roffEscaper = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
