@@ -66,12 +66,8 @@ func report(cmd *cobra.Command, findings []doctor.Finding, asJSON bool) (err err
 var levelColours = map[string]colour{doctor.LevelOK: green, doctor.LevelWarn: yellow, doctor.LevelFail: red}
 
 func printFindings(w io.Writer, findings []doctor.Finding) error {
-	colours := useColor(w)
 	for _, f := range findings {
-		level := fmt.Sprintf("%-5s", sanitized(f.Level))
-		if colours {
-			level = string(levelColours[f.Level]) + level + string(plain)
-		}
+		level := coloured(w, levelColours[f.Level], fmt.Sprintf("%-5s", sanitized(f.Level)))
 		if _, err := fmt.Fprintf(w, "%s %-8s %s\n", level, sanitized(f.About),
 			sanitized(strings.TrimSpace(f.Text))); err != nil {
 			return err

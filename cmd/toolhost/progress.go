@@ -21,7 +21,6 @@ const (
 type progress struct {
 	w       io.Writer
 	tool    string
-	colours bool
 	began   time.Time
 	stopped chan struct{}
 	ended   chan struct{}
@@ -36,7 +35,7 @@ func showProgress(w io.Writer, tool string) *progress {
 	if !ok || !isTerminal(f) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	p := &progress{w: w, tool: tool, colours: useColor(w), began: time.Now(), stopped: make(chan struct{}),
+	p := &progress{w: w, tool: tool, began: time.Now(), stopped: make(chan struct{}),
 		ended: make(chan struct{})}
 	go p.run()
 	return p
@@ -72,10 +71,7 @@ func (p *progress) line(since time.Duration) string {
 	if r := []rune(text); len(r) > progressWidth {
 		text = string(r[:progressWidth-1]) + "…"
 	}
-	if p.colours {
-		text = string(faint) + text + string(plain)
-	}
-	return text
+	return coloured(p.w, faint, text)
 }
 
 // told receives the last lines of the call's output. It drops control characters.
