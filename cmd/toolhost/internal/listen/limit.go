@@ -212,11 +212,7 @@ func (c *trackedConn) Close() error {
 const ownPart = 8
 
 // Bound limits the connections of a listener that this package has not opened: at most most are open at once, and a
-// quarter of them from one network address. A refused client gets an answer in plain HTTP. If log is nil, nothing is
-// logged.
+// quarter of them from one network address. A refused client gets an answer in plain HTTP.
 func Bound(l net.Listener, most int, log *slog.Logger) net.Listener {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	return newLimiter(l, min(most, max(maxDescriptors()/ownPart, 1)), true, log)
 }

@@ -35,7 +35,7 @@ type RelaysConfig struct {
 	PerCaller int
 	// Log receives why links fail.
 	Log *slog.Logger
-	// Done is told of each request that was answered and did not rest. It may be nil.
+	// Done is told of each request that was answered and did not rest.
 	Done func(workspace string, status int, took time.Duration)
 }
 
@@ -73,9 +73,6 @@ type parked struct {
 
 // NewRelays returns a set without links. Close ends them.
 func NewRelays(cfg RelaysConfig) *Relays {
-	if cfg.Done == nil {
-		cfg.Done = func(string, int, time.Duration) {}
-	}
 	r := &Relays{RelaysConfig: cfg, open: map[string]*relay{}, parked: map[string]*parked{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	go r.closeIdle()

@@ -21,7 +21,7 @@ import (
 type places map[string]*site
 
 func newRelays(t testing.TB, cfg RelaysConfig) *Relays {
-	cfg.Log = slog.New(slog.DiscardHandler)
+	cfg.Log, cfg.Done = slog.New(slog.DiscardHandler), func(string, int, time.Duration) {}
 	if cfg.Idle == 0 {
 		cfg.Idle = 10 * time.Minute
 	}
