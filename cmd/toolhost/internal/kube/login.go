@@ -198,7 +198,7 @@ func (l *login) refresh(ctx context.Context, renew bool) (err error) {
 	if l.ready && !renew && (l.until.IsZero() || time.Now().Before(l.until)) {
 		return nil
 	}
-	credential := credential{Token: l.user.Token, Certificate: l.user.Certificate, Key: l.user.Key}
+	credential := credential{Token: l.user.Token, Certificate: string(l.user.Certificate), Key: string(l.user.Key)}
 	l.until = time.Time{}
 	switch {
 	case l.user.Exec != nil:
@@ -216,8 +216,8 @@ func (l *login) refresh(ctx context.Context, renew bool) (err error) {
 		credential.Token, l.until = strings.TrimSpace(string(raw)), time.Now().Add(tokenTime)
 	}
 	l.token = credential.Token
-	if len(credential.Certificate) > 0 {
-		pair, err := tls.X509KeyPair(credential.Certificate, credential.Key)
+	if credential.Certificate != "" {
+		pair, err := tls.X509KeyPair([]byte(credential.Certificate), []byte(credential.Key))
 		if err != nil {
 			return fmt.Errorf("the client certificate of the user: %w", err)
 		}
@@ -230,18 +230,9 @@ func (l *login) refresh(ctx context.Context, renew bool) (err error) {
 // A credential is what a plugin prints.
 type credential struct {
 	Token       string
-	Certificate pem       `json:"clientCertificateData"`
-	Key         pem       `json:"clientKeyData"`
+	Certificate string    `json:"clientCertificateData"`
+	Key         string    `json:"clientKeyData"`
 	Expires     time.Time `json:"expirationTimestamp"`
-}
-
-// A pem is a text and not base64, as plugins print it.
-type pem []byte
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (p *pem) UnmarshalText(text []byte) error {
-	*p = bytes.Clone(text)
-	return nil
 }
 
 // run logs in with the program.
