@@ -51,22 +51,7 @@ workspace has been read, so that what it changes can be taken back; it waits at 
 				return err
 			}
 			return flags.with(roots, func(host *mcpserver.Host) error {
-				shown := showProgress(cmd.ErrOrStderr(), args[0])
-				reply := host.Call(cmd.Context(), host.AdmitNamed(session),
-					mcpserver.Request{Tool: args[0], Args: input, Progress: shown.callback()})
-				shown.stop()
-				if err := printReply(cmd.OutOrStdout(), reply, asJSON); err != nil {
-					return err
-				}
-				if !asJSON {
-					if err := saveImages(cmd.ErrOrStderr(), reply.Images, output); err != nil {
-						return err
-					}
-				}
-				if reply.IsError {
-					return errReported
-				}
-				return nil
+				return runCall(cmd, host, session, args[0], input, output, asJSON)
 			})
 		},
 	}
@@ -76,6 +61,23 @@ workspace has been read, so that what it changes can be taken back; it waits at 
 		"save an image of the result to this `FILE` (default: one in the temporary directory)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole result as JSON")
 	return cmd
+}
+
+// runCall makes a call, and prints its progress and its result. An image of the result is saved to output.
+func runCall(cmd *cobra.Command, host *mcpserver.Host, session, tool string, input []byte, output string,
+	asJSON bool) error {
+	shown := showProgress(cmd.ErrOrStderr(), tool)
+	reply := host.Call(cmd.Context(), host.AdmitNamed(session),
+		mcpserver.Request{Tool: tool, Args: input, Progress: shown.callback()})
+	shown.stop()
+	err := printReply(cmd.OutOrStdout(), reply, asJSON)
+	if err == nil && !asJSON {
+		err = saveImages(cmd.ErrOrStderr(), reply.Images, output)
+	}
+	if err == nil && reply.IsError {
+		err = errReported
+	}
+	return err
 }
 
 // refuseBackground refuses a call that would start a task: the task would end with this command, which is its host.

@@ -223,18 +223,7 @@ Arguments are given as to toolhost call.`,
 				if _, err := host.Operator().Gateway().Review(args[0]); err != nil { // there is no server of that name
 					return err
 				}
-				name := "mcp__" + args[0] + "__" + args[1]
-				shown := showProgress(cmd.ErrOrStderr(), name)
-				reply := host.Call(cmd.Context(), host.AdmitNamed(""),
-					mcpserver.Request{Tool: name, Args: input, Progress: shown.callback()})
-				shown.stop()
-				if err := printReply(cmd.OutOrStdout(), reply, asJSON); err != nil {
-					return err
-				}
-				if reply.IsError {
-					return errReported
-				}
-				return nil
+				return runCall(cmd, host, "", "mcp__"+args[0]+"__"+args[1], input, "", asJSON)
 			})
 		},
 	}
