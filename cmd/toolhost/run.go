@@ -333,12 +333,7 @@ func connectCommand() *cobra.Command {
 				}
 				return nil
 			}
-			go func() {
-				_, _ = io.Copy(conn, os.Stdin)
-				_ = conn.(*net.UnixConn).CloseWrite()
-			}()
-			_, err = io.Copy(os.Stdout, conn)
-			return err
+			return copyLink(conn.(*net.UnixConn))
 		},
 	}
 	cmd.Flags().StringVar(&address, "open", "", "have the `URL` opened in the browser instead")
