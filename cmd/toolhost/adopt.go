@@ -30,13 +30,9 @@ func (f *installFlags) adoptServers(cmd *cobra.Command, client clients.Client, r
 		_, err = fmt.Fprintf(w, "%s has no other servers to move\n", client.Title)
 		return err
 	}
-	would := ""
-	if r.DryRun {
-		would = "would be "
-	}
 	_, err = fmt.Fprintf(w, "%s: %smoved from %s to %s\n\n%s\n",
 		sanitized(strings.Join(slices.Sorted(maps.Keys(adopted.Entries)),
-			", ")), would, sanitized(report.File), sanitized(into), mcpserver.Sanitize(report.Diff))
+			", ")), would(r.DryRun), sanitized(report.File), sanitized(into), mcpserver.Sanitize(report.Diff))
 	return err
 }
 
@@ -50,11 +46,7 @@ func (f *installFlags) giveServersBack(cmd *cobra.Command, client clients.Client
 	if err != nil || len(adopted.Entries) == 0 {
 		return err
 	}
-	would := ""
-	if r.DryRun {
-		would = "would be "
-	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %sput back into %s\n",
-		sanitized(strings.Join(slices.Sorted(maps.Keys(adopted.Entries)), ", ")), would, sanitized(report.File))
+		sanitized(strings.Join(slices.Sorted(maps.Keys(adopted.Entries)), ", ")), would(r.DryRun), sanitized(report.File))
 	return err
 }

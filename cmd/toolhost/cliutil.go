@@ -222,6 +222,14 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// would begins what a command has done, or in a dry run would do.
+func would(dryRun bool) string {
+	if dryRun {
+		return "would be "
+	}
+	return ""
+}
+
 // sanitized returns a text of other programs, such as a path or a rule of a repository, as one line for a terminal.
 // The line has no control characters, and cannot be taken for a line of this program.
 func sanitized(text string) string {

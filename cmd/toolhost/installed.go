@@ -97,10 +97,6 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 		_, err := fmt.Fprintf(w, "%s: nothing to do in %s\n", client.Title, sanitized(report.File))
 		return err
 	}
-	would := ""
-	if r.DryRun {
-		would = "would be "
-	}
 	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from",
 		clients.Updated: "in"}[report.Action]
 	what, done := r.Server.Name, string(report.Action)
@@ -109,7 +105,7 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 			clients.Removed: "switched on again"}[report.Action]
 		preposition = "in"
 	}
-	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, what, would, done, preposition, sanitized(report.File),
+	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, what, would(r.DryRun), done, preposition, sanitized(report.File),
 		mcpserver.Sanitize(report.Diff))
 	if report.Ran != nil {
 		fmt.Fprintf(w, "by:     %s\n", sanitized(strings.Join(report.Ran, " ")))

@@ -182,16 +182,12 @@ func printFiles(w io.Writer, files []undoneFile, planned bool) error {
 		_, err := fmt.Fprintln(w, "there is nothing to undo")
 		return err
 	}
-	would := ""
-	if planned {
-		would = "would be "
-	}
 	for _, f := range files {
 		done := "restored"
 		if f.Removed {
 			done = "removed"
 		}
-		line := would + done + " " + sanitized(f.Path)
+		line := would(planned) + done + " " + sanitized(f.Path)
 		if f.Gone != "" {
 			line += fmt.Sprintf(" (no undo brings it back: %s)", f.Gone)
 		}
@@ -199,7 +195,7 @@ func printFiles(w io.Writer, files []undoneFile, planned bool) error {
 			line += " (without its set-user-ID or set-group-ID bit: set it with chmod if it is yours)"
 		}
 		if f.Error != "" {
-			line = fmt.Sprintf("%sleft %s: %s", would, sanitized(f.Path), sanitized(f.Error))
+			line = fmt.Sprintf("%sleft %s: %s", would(planned), sanitized(f.Path), sanitized(f.Error))
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
