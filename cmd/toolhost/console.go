@@ -110,7 +110,11 @@ stdio host, and one of another machine, is served for as long as this command ru
 			if err != nil {
 				return err
 			}
-			return openConsole(cmd, chosen, listen)
+			if chosen.URL == "" {
+				return forwardConsole(cmd, chosen, nil, listen)
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), console.Link(chosen.URL, chosen.Code))
+			return err
 		},
 	}
 	flags.addState(cmd.Flags())
@@ -177,16 +181,6 @@ func printConsoles(w io.Writer, all []console.Instance) error {
 			sanitized(strings.Join(i.Roots, ", ")))
 	}
 	return table.Flush()
-}
-
-// openConsole prints the link. For a stdio host it forwards the console's socket.
-func openConsole(cmd *cobra.Command, i console.Instance, listen string) error {
-	out := cmd.OutOrStdout()
-	if i.URL != "" {
-		_, err := fmt.Fprintln(out, console.Link(i.URL, i.Code))
-		return err
-	}
-	return forwardConsole(cmd, i, nil, listen)
 }
 
 // forwardConsole serves a console that listens on a socket, and prints the link.

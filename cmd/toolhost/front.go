@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -90,8 +89,8 @@ func (f *hostFlags) serveWorkspaces(ctx context.Context, where string, network *
 	}
 	dir, pooled := state, remote.IsPool(where)
 	if !pooled {
-		if dir, err = workspacesDir(where); err != nil {
-			return err
+		if dir, err = ownRoot(where); err != nil {
+			return usageError{fmt.Errorf("--workspaces: %w", err)}
 		}
 		if callers.issuer != "" {
 			return usageError{errors.New("--workspaces DIR: access tokens do not say which directories they are for; make " +
@@ -145,7 +144,8 @@ func (f *hostFlags) serveWorkspaces(ctx context.Context, where string, network *
 		return err
 	}
 	defer scraped()
-	announceWorkspaces(os.Stderr, l, known, where)
+	announce(os.Stderr, isTerminal(os.Stderr), l, known, mcpserver.WorkspacePath("NAME"),
+		[]string{"the workspaces of " + where})
 	notifier.NotifyReady(ctx, func() bool { return true })
 	defer notifier.NotifyStopping(ctx)()
 	known.Hosts, known.Inherited, known.Watch, known.Connections = network.hosts, l.Inherited, listen.Watch, l.Connections
@@ -183,12 +183,6 @@ func (f *hostFlags) serveFrontMetrics(ctx context.Context, front *front) (stop f
 		}
 	}()
 	return func() { cancel(); <-ended }, nil
-}
-
-// announceWorkspaces tells how to reach the server.
-func announceWorkspaces(w io.Writer, l *listen.Listener, known *callers, where string) {
-	announce(w, isTerminal(os.Stderr), l, known, mcpserver.WorkspacePath("NAME"),
-		[]string{"the workspaces of " + where})
 }
 
 // addWorkspaces adds the flag of a server of many workspaces.

@@ -26,15 +26,6 @@ type dirPlaces struct {
 	log      *slog.Logger
 }
 
-// workspacesDir returns the directory of workspaces without links.
-func workspacesDir(name string) (string, error) {
-	dir, err := ownRoot(name)
-	if err != nil {
-		return "", usageError{fmt.Errorf("--workspaces: %w", err)}
-	}
-	return dir, nil
-}
-
 // dirPlaces returns the workspaces in a directory. Their hosts have the flags of this command.
 func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFlags,
 	network *networkFlags) (*dirPlaces, error) {
