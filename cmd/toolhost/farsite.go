@@ -168,23 +168,12 @@ func settingsTexts(from int) (texts [][]byte, err error) {
 	f := os.NewFile(uintptr(from), "settings")
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxSettings))
-	if err == nil {
-		texts, err = decodedTexts(strings.Fields(string(raw)))
+	for _, encoded := range strings.Fields(string(raw)) {
+		text, wrong := base64.StdEncoding.DecodeString(encoded)
+		texts, err = append(texts, text), errors.Join(err, wrong)
 	}
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--settings-from: %w", err)}
-	}
-	return texts, nil
-}
-
-// decodedTexts decodes texts in base64.
-func decodedTexts(encoded []string) (texts [][]byte, err error) {
-	for _, e := range encoded {
-		text, err := base64.StdEncoding.DecodeString(e)
-		if err != nil {
-			return nil, err
-		}
-		texts = append(texts, text)
 	}
 	return texts, nil
 }

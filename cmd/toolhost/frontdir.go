@@ -29,11 +29,7 @@ type dirPlaces struct {
 // dirPlaces returns the workspaces in a directory. Their hosts have the flags of this command.
 func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFlags,
 	network *networkFlags) (*dirPlaces, error) {
-	args, encoded, err := f.frontArguments()
-	if err != nil {
-		return nil, err
-	}
-	texts, err := decodedTexts(encoded)
+	args, texts, err := f.frontArguments()
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +69,8 @@ func (f *hostFlags) dirPlaces(dir string, cfg mcpserver.Config, callers *authFla
 	return &dirPlaces{dir, cfg.StateDir, args, texts, cfg.Log}, nil
 }
 
-// frontArguments returns the arguments of the hosts of workspaces on any machine, and the texts of their settings in
-// base64.
-func (f *hostFlags) frontArguments() (args, settings []string, err error) {
+// frontArguments returns the arguments of the hosts of workspaces on any machine, and the texts of their settings.
+func (f *hostFlags) frontArguments() (args []string, settings [][]byte, err error) {
 	args, settings, err = f.dialArguments()
 	args = append(args, "--front")
 	for _, key := range f.scopes.keys {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -46,9 +45,9 @@ func parseTarget(name string) (remote.Target, error) {
 }
 
 // near dials a target. dial holds the arguments of toolhost dial on the far side, and settings the texts of further
-// settings in base64.
+// settings.
 func (f *targetFlags) near(
-	ctx context.Context, stderr io.Writer, target remote.Target, dial, settings []string,
+	ctx context.Context, stderr io.Writer, target remote.Target, dial []string, settings [][]byte,
 	credentials remote.Credentials,
 ) *remote.Near {
 	if target.Root != "" {
@@ -232,9 +231,8 @@ func rootArguments(roots []string) (args []string) {
 	return args
 }
 
-// dialArguments returns the arguments of the far host, from the flags of this command, and the texts of settings in
-// base64.
-func (f *hostFlags) dialArguments() (args, settings []string, err error) {
+// dialArguments returns the arguments of the far host, from the flags of this command, and the texts of settings.
+func (f *hostFlags) dialArguments() (args []string, settings [][]byte, err error) {
 	if err := f.checkTools(); err != nil {
 		return nil, nil, err
 	}
@@ -262,7 +260,7 @@ func (f *hostFlags) dialArguments() (args, settings []string, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("--settings: %w", err)
 		}
-		settings = append(settings, base64.StdEncoding.EncodeToString(raw))
+		settings = append(settings, raw)
 	}
 	return args, settings, nil
 }

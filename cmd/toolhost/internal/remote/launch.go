@@ -3,6 +3,7 @@ package remote
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -259,7 +260,7 @@ type Launcher struct {
 	Version string
 	Args    []string
 	// Settings are texts of settings for it. They are no arguments: other users see those.
-	Settings []string
+	Settings [][]byte
 	// FarDir is the state directory there, where the program is put too; empty: that of the user there.
 	FarDir string
 	// Binary is the program for the other system; empty: this program, or one of the same release.
@@ -395,7 +396,10 @@ func (l *Launcher) dialScript() (string, error) {
 	end := ""
 	if len(l.Settings) > 0 { // base64 has none of the characters of the last line
 		args.WriteString(" --settings-from=3 3<<'--'")
-		end = strings.Join(l.Settings, "\n") + "\n--\n"
+		for _, text := range l.Settings {
+			end += base64.StdEncoding.EncodeToString(text) + "\n"
+		}
+		end += "--\n"
 	}
 	return "{\n" + place + `own
 if [ -x "$d/toolhost" ]; then touch "$d" 2>/dev/null; else ` + installedScript + `fi

@@ -164,11 +164,12 @@ func TestScriptIsRead(t *testing.T) {
 func TestSettingsAreSent(t *testing.T) {
 	l := NewLauncher(Target{Name: "x"}, os.Args[0])
 	l.Version, l.FarDir = "1.0", filepath.Join(t.TempDir(), "far")
-	l.Settings = []string{strings.Repeat("QUJD", 1<<16), "e30="}
+	sent := []string{strings.Repeat("QUJD", 1<<16), "e30="}
+	l.Settings = [][]byte{[]byte(strings.Repeat("ABC", 1<<16)), []byte("{}")}
 	dir := putProgram(t, l, "#!/bin/sh\nfor a; do echo \"$a\"; done; exec cat <&3\n")
 	for _, shell := range []string{"sh", "bash"} {
 		arguments, settings, _ := strings.Cut(runDial(t, shell, l, ""), "--settings-from=3\n")
-		if arguments != "dial\n--state-dir="+l.FarDir+"\n" || settings != strings.Join(l.Settings, "\n")+"\n" {
+		if arguments != "dial\n--state-dir="+l.FarDir+"\n" || settings != strings.Join(sent, "\n")+"\n" {
 			t.Errorf("%s: arguments %q, settings of %d bytes", shell, arguments, len(settings))
 		}
 	}
