@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,26 +96,6 @@ func TestNothingOfTheGroupSurvives(t *testing.T) {
 			}
 		})
 	}
-}
-
-// What is told of the default starter: who leaves the group survives.
-func TestSessionOfItsOwnSurvives(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("setsid is not installed")
-	}
-	life := newLifeline(t)
-	// The substitution ends when the process has let go of its output.
-	hook := "echo $(setsid sh -c 'echo $$; exec sleep 1000 5>" + life.path + " >/dev/null 2>&1' &) >&2; exit 2"
-	got := newRunner(t, Config{}).Pre(t.Context(), commands(hook), bashCall("ls"))
-	n, err := strconv.Atoi(got.Reason)
-	if err != nil {
-		t.Fatalf("got %+v, want its process id", got)
-	}
-	if err := syscall.Kill(n, syscall.SIGKILL); err != nil {
-		t.Errorf("it was ended (%v): better than is documented", err)
-	}
-	life.rest(t)
 }
 
 // Output that comes after the shell's end is still an answer.
@@ -271,37 +249,9 @@ func TestDescriptors(t *testing.T) {
 	before := count()
 	for range 20 {
 		r.Pre(t.Context(), commands("cat", "exit 1"), bashCall("ls"))
-		New(Config{Dir: "/no/such/project"}).Pre(t.Context(), commands("cat"), bashCall("ls"))
+		New(Config{Dir: "/no/such/project", Start: StartPlain}).Pre(t.Context(), commands("cat"), bashCall("ls"))
 	}
 	if after := count(); after > before {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
-}
-
-// serverVariable makes the test binary a server that runs one hook.
-const serverVariable = "HOOK_TEST_COMMAND"
-
-func beServer() {
-	if text := os.Getenv(serverVariable); text != "" {
-		New(Config{Dir: "/"}).Pre(context.Background(), commands(text), bashCall("ls"))
-		os.Exit(0)
-	}
-}
-
-// A server that is killed takes the shell of its hooks along.
-func TestServerKilled(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells children of their parent's death")
-	}
-	life := newLifeline(t)
-	server := exec.Command("/proc/self/exe")
-	server.Env = append(os.Environ(), serverVariable+"=exec 5>"+life.path+"; echo begun >&5; exec sleep 1000")
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	life.first(t)
-	server.Process.Kill()
-	server.Wait()
-	life.rest(t)
 }

@@ -21,7 +21,7 @@ func ExampleRunner_Pre() {
 	}}
 	call := hook.Call{Tool: "Bash", Input: json.RawMessage(`{"command": "git \u0070ush --force"}`)}
 
-	d := hook.New(hook.Config{Dir: "/"}).Pre(context.Background(), set, call)
+	d := hook.New(hook.Config{Dir: "/", Start: hook.StartPlain}).Pre(context.Background(), set, call)
 	fmt.Println(d.Action)
 	fmt.Println(d.Reason)
 	fmt.Println(d.From)

@@ -14,13 +14,8 @@ import (
 
 // Config holds what hooks need to run.
 type Config struct {
-	// Start starts the command of a hook, for a call with this context. Nil starts it directly, in a session of its
-	// own, and ends its process group. A process that leaves the group (setsid, a daemon, a job of "set -m") survives
-	// the hook. If the server is killed on Linux, only the shell ends with it. On systems without process groups, nil
-	// starts no hook. A server should therefore supply a supervised starter.
-	//
-	// An error refuses the call, unless it says that the program does not exist or cannot be executed: commands may be
-	// able to cause it.
+	// Start starts the command of a hook, for a call with this context. An error refuses the call, unless it says that
+	// the program does not exist or cannot be executed: commands may be able to cause it.
 	Start func(context.Context, Spec) (Process, error)
 
 	// Outside reports whether the command of a hook runs outside of the sandbox, with the rights of the server. Only
@@ -147,9 +142,6 @@ func New(cfg Config) *Runner {
 		failing: cfg.Failed, log: cfg.Log, drain: drainTime, response: answerTime}
 	if r.outside == nil {
 		r.outside = func(settings.Hook) (bool, error) { return true, nil }
-	}
-	if r.start == nil {
-		r.start = func(_ context.Context, s Spec) (Process, error) { return startGroup(s) }
 	}
 	if r.match == nil {
 		r.match = func(string, Call) bool { return true }

@@ -25,7 +25,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	beServer()
 	testenv.Plain()
 	goleak.VerifyTestMain(m)
 }
@@ -40,6 +39,9 @@ func newRunner(t *testing.T, cfg Config) *Runner {
 		transport := &http.Transport{}
 		t.Cleanup(transport.CloseIdleConnections)
 		cfg.Client = &http.Client{Transport: transport}
+	}
+	if cfg.Start == nil {
+		cfg.Start = StartPlain
 	}
 	r := New(cfg)
 	t.Cleanup(r.Close)
@@ -320,12 +322,12 @@ func TestOutside(t *testing.T) {
 		{name: "nothing contains it", start: errors.New("no sandbox"), text: allow, want: Deny},
 		{name: "no such program", start: os.ErrNotExist, text: allow, want: none},
 	} {
-		start := func(_ context.Context, s Spec) (Process, error) {
+		start := func(ctx context.Context, s Spec) (Process, error) {
 			if s.Contained && tt.start != nil {
 				return nil, tt.start
 			}
 			s.Contained = false
-			return startGroup(s)
+			return StartPlain(ctx, s)
 		}
 		r := New(Config{Dir: t.TempDir(), Start: start,
 			Outside: func(settings.Hook) (bool, error) { return tt.outside, tt.refused }})
