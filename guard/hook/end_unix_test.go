@@ -119,7 +119,7 @@ func TestLateOutput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRunner(t, Config{Shell: "/bin/bash"})
+			r := newRunner(t, Config{})
 			r.drain, r.response = 0, tt.response // as on a machine on which nothing is done within a tenth of a second
 			if got := r.Pre(t.Context(), commands(tt.hook), bashCall("ls")); got.Action != tt.want {
 				t.Errorf("got %+v, want %v", got, tt.want)
@@ -211,17 +211,22 @@ func TestStart(t *testing.T) {
 	t.Parallel()
 	var got Spec
 	lost := errors.New("the supervisor was killed")
-	r := newRunner(t, Config{Shell: "/bin/sh", Env: []string{"A=1"}, Start: func(_ context.Context, s Spec) (Process, error) {
+	r := newRunner(t, Config{Start: func(_ context.Context, s Spec) (Process, error) {
 		got = s
 		p := &stuck{killed: make(chan struct{}), waitErr: lost, killErr: lost}
 		close(p.killed)
 		return &ended{p}, nil
 	}})
+	r.env = environ([]string{"A=1"}, r.dir)
 	d := r.Pre(t.Context(), commands("guard --now"), bashCall("ls"))
 	if d.Action != Deny || !strings.Contains(d.Reason, lost.Error()) {
 		t.Errorf("got %+v, want a refusal because of %v", d, lost)
 	}
-	if want := "[/bin/sh -c guard --now]"; fmt.Sprint(got.Argv) != want || got.Dir != r.dir || len(got.Files) != 3 ||
+	shell, err := findShell()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "[" + shell + " -c guard --now]"; fmt.Sprint(got.Argv) != want || got.Dir != r.dir || len(got.Files) != 3 ||
 		got.Env[0] != "A=1" {
 		t.Errorf("started %+v", got)
 	}

@@ -50,7 +50,7 @@ func (r *Runner) argv(h settings.Hook, env []string, look func(name, path string
 	}
 	switch h.Shell {
 	case "", "bash":
-		shell, err := findShell(r.shell)
+		shell, err := findShell()
 		return []string{shell, "-c", h.Command}, err
 	case "powershell":
 		for _, name := range []string{"pwsh", "powershell"} {
@@ -131,13 +131,7 @@ func expand(header string, allowed, env []string) string {
 }
 
 // findShell returns the shell that reads the commands of hooks.
-func findShell(configured string) (string, error) {
-	if configured != "" {
-		if !filepath.IsAbs(configured) {
-			return "", fmt.Errorf("the shell for hooks is not an absolute path: %q", configured)
-		}
-		return configured, nil
-	}
+func findShell() (string, error) {
 	for _, path := range []string{
 		"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash",
 		"/run/current-system/sw/bin/bash", // NixOS

@@ -23,21 +23,9 @@ type Config struct {
 	// the call. Nil: all run outside.
 	Outside func(settings.Hook) (bool, error)
 
-	// Client sends HTTP hooks; nil for a plain one. It is copied, and the copy
-	// follows no redirects. A Timeout in it counts in addition to the hook's own.
-	Client *http.Client
-
-	// Env is the environment that commands start from; nil for the server's own. TOOLHOST_* and variables that change
-	// how bash reads a command are removed, and relative entries from PATH.
-	Env []string
-
 	// Dir is the project's directory, absolute. Commands start in it, and find it
 	// in CLAUDE_PROJECT_DIR.
 	Dir string
-
-	// Shell is the absolute path of the shell that reads commands. Empty means bash in its usual places, or /bin/sh if
-	// there is none.
-	Shell string
 
 	// Match reports whether a call matches a permission rule, for the "if" of a
 	// hook. It should report true when it cannot tell, so that the hook runs.
@@ -123,7 +111,6 @@ type Runner struct {
 	client  *http.Client
 	env     []string
 	dir     string
-	shell   string
 	match   func(string, Call) bool
 	failing func(settings.Hook, error)
 	log     *slog.Logger
@@ -138,8 +125,8 @@ type Runner struct {
 // New returns a Runner, which must be closed. It accesses nothing: a fault in cfg appears when a hook is run, as the
 // failure of that hook.
 func New(cfg Config) *Runner {
-	r := &Runner{start: cfg.Start, outside: cfg.Outside, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match,
-		failing: cfg.Failed, log: cfg.Log, drain: drainTime, response: answerTime}
+	r := &Runner{start: cfg.Start, outside: cfg.Outside, dir: cfg.Dir, match: cfg.Match, failing: cfg.Failed,
+		log: cfg.Log, env: environ(os.Environ(), cfg.Dir), drain: drainTime, response: answerTime}
 	if r.outside == nil {
 		r.outside = func(settings.Hook) (bool, error) { return true, nil }
 	}
@@ -153,12 +140,8 @@ func New(cfg Config) *Runner {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	r.life, r.end = context.WithCancel(context.Background())
-	r.client = withoutRedirects(cfg.Client)
-	base := cfg.Env
-	if base == nil {
-		base = os.Environ()
-	}
-	r.env = environ(base, cfg.Dir)
+	// Redirects are not followed: another host must not answer for a guard, and headers may hold secrets.
+	r.client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return r
 }
 

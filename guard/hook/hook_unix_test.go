@@ -35,15 +35,13 @@ func newRunner(t *testing.T, cfg Config) *Runner {
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
 	}
-	if cfg.Client == nil {
-		transport := &http.Transport{}
-		t.Cleanup(transport.CloseIdleConnections)
-		cfg.Client = &http.Client{Transport: transport}
-	}
 	if cfg.Start == nil {
 		cfg.Start = StartPlain
 	}
 	r := New(cfg)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	r.client.Transport = transport
 	t.Cleanup(r.Close)
 	return r
 }
@@ -348,7 +346,8 @@ func TestPath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := newRunner(t, Config{Dir: root, Env: []string{"PATH=" + root + ":" + mine + ":/usr/bin:/bin"}})
+	r := newRunner(t, Config{Dir: root})
+	r.env = environ([]string{"PATH=" + root + ":" + mine + ":/usr/bin:/bin"}, root)
 	for _, h := range []settings.Hook{{Command: "notifier"}, {Command: "notifier", Args: []string{"x"}},
 		{Command: "sh -c notifier"}} {
 		h.Type = "command"

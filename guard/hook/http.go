@@ -14,17 +14,6 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// withoutRedirects returns a client that follows no redirects: another host must not answer for a
-// guard, and headers may hold secrets.
-func withoutRedirects(c *http.Client) *http.Client {
-	var client http.Client
-	if c != nil {
-		client = *c
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &client
-}
-
 // post sends the event to an HTTP hook and reads its answer.
 func (r *Runner) post(ctx context.Context, h settings.Hook, event string, body []byte) (response, error) {
 	u, err := url.Parse(h.URL)

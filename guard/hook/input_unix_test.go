@@ -108,10 +108,11 @@ func TestEnviron(t *testing.T) {
 	if err := os.WriteFile(planted, []byte("touch sourced\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := newRunner(t, Config{Dir: dir, Env: []string{
+	r := newRunner(t, Config{Dir: dir})
+	r.env = environ([]string{
 		"KEPT=1", "TOOLHOST_TOKEN=secret", "toolhost_token=secret", "BASH_ENV=" + planted, "ENV=" + planted,
 		"BASH_FUNC_cat%%=() { touch sourced; }", "SHELLOPTS=xtrace", "CLAUDE_PROJECT_DIR=/elsewhere", "PATH=.:bin::/usr/bin:/bin", "broken",
-	}})
+	}, dir)
 	r.Pre(t.Context(), commands("env > vars; pwd -P > cwd"), bashCall("ls"))
 	text, err := os.ReadFile(filepath.Join(dir, "vars"))
 	if err != nil {
@@ -143,8 +144,9 @@ func TestRelativePath(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "jq"), []byte("#!/bin/sh\ntouch planted\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	newRunner(t, Config{Dir: dir, Env: []string{"PATH=.::/usr/bin:/bin"}}).Pre(t.Context(), commands("jq -n 1"),
-		bashCall("ls"))
+	r := newRunner(t, Config{Dir: dir})
+	r.env = environ([]string{"PATH=.::/usr/bin:/bin"}, dir)
+	r.Pre(t.Context(), commands("jq -n 1"), bashCall("ls"))
 	if _, err := os.Stat(filepath.Join(dir, "planted")); err == nil {
 		t.Error("the planted program ran")
 	}
@@ -204,8 +206,6 @@ func TestCannotStart(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]Config{
 		"no directory":         {Dir: "/no/such/project"},
-		"no shell":             {Shell: "/no/such/shell"},
-		"a relative shell":     {Shell: "bash"},
 		"a starter that fails": {Start: func(context.Context, Spec) (Process, error) { return nil, os.ErrPermission }},
 	} {
 		got := newRunner(t, cfg).Pre(t.Context(), strict(commands("true")), bashCall("ls"))
