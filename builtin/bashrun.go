@@ -1,10 +1,10 @@
 package builtin
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -342,15 +342,14 @@ func recordCat(env *Env, command guard.Exec, dir guard.Path, r *shell.Result) {
 				Effects: []guard.Effect{guard.Read{Path: path}}}).Action != guard.Allow {
 			return
 		}
-		var room bytes.Buffer
-		info, ok, err := path.Content(&room, wholeFile)
-		if content := room.Bytes(); err != nil || !ok || text.IsBinary(content) || !utf8.Valid(content) {
+		content, info, ok := smallFile(path)
+		if !ok || text.IsBinary(content) || !utf8.Valid(content) {
 			return
 		}
 		v := readstate.VersionOf(info)
-		v.Size = int64(room.Len())
-		all = append(all, room.Bytes()...)
-		seen = append(seen, func() { env.ReadState.MarkRead(path.Real(), v, room.Bytes()) })
+		v.Size = int64(len(content))
+		all = append(all, content...)
+		seen = append(seen, func() { env.ReadState.MarkRead(path.Real(), v, content) })
 	}
 	if int64(len(all)) != r.Bytes || shell.CleanText(string(all)) != r.Text {
 		return
@@ -358,6 +357,20 @@ func recordCat(env *Env, command guard.Exec, dir guard.Path, r *shell.Result) {
 	for _, saw := range seen {
 		saw()
 	}
+}
+
+// smallFile reads a regular file of at most [wholeFile] bytes.
+func smallFile(path guard.Path) (content []byte, info fs.FileInfo, ok bool) {
+	f, err := path.Open()
+	if err != nil {
+		return nil, nil, false
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > wholeFile {
+		return nil, nil, false
+	}
+	content, err = readAll(f, info.Size(), wholeFile+1)
+	return content, info, err == nil && len(content) <= wholeFile
 }
 
 // catOperands returns the files of a plain `cat FILE…`, or nil for other commands.

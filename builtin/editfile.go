@@ -44,16 +44,7 @@ type target struct {
 
 // load reads the current content.
 func (t *target) load() error {
-	var room bytes.Buffer
-	info, ok, err := t.path.Content(&room, wholeFile)
-	if ok {
-		t.info, t.content = info, room.Bytes()
-		return nil
-	}
-	var f *os.File
-	if err == nil {
-		f, err = t.path.Open()
-	}
+	f, err := t.path.Open()
 	if errors.Is(err, fs.ErrNotExist) {
 		t.missing = true
 		return nil
@@ -82,19 +73,15 @@ func (t *target) load() error {
 		}
 	}
 	t.releaseMemory() // of an earlier load
-	if t.release, err = memory.Take(copies * t.info.Size()); err != nil {
-		return fmt.Errorf("%s is %w", t.path, err)
+	if t.info.Size() > wholeFile {
+		if t.release, err = memory.Take(copies * t.info.Size()); err != nil {
+			return fmt.Errorf("%s is %w", t.path, err)
+		}
 	}
 	if t.content, err = readAll(f, t.info.Size(), maxTarget); err != nil {
 		return fmt.Errorf("%s could not be read: %w", t.path, err)
 	}
 	return nil
-}
-
-// sameFile is [os.SameFile], but also accepts a FileInfo of [guard.Path.Content].
-func sameFile(a, b fs.FileInfo) bool {
-	v, w := readstate.VersionOf(a), readstate.VersionOf(b)
-	return os.SameFile(a, b) || v.Inode != 0 && v.Inode == w.Inode && v.Dev == w.Dev
 }
 
 // readAll reads a file of about size bytes, at most limit. The file may have grown or shrunk since its size was read.
@@ -322,7 +309,7 @@ func (t *target) restat() {
 	now := target{path: t.path}
 	defer now.releaseMemory()
 	if now.load() == nil && !now.missing && !t.missing && bytes.Equal(now.content, t.content) &&
-		sameFile(now.info, t.info) {
+		os.SameFile(now.info, t.info) {
 		t.info = now.info
 	}
 }
@@ -365,7 +352,7 @@ func (t *target) verifyUnchanged(current *os.File) error {
 	if err != nil {
 		return err
 	}
-	if !sameFile(info, t.info) || info.Size() != t.info.Size() || !info.ModTime().Equal(t.info.ModTime()) {
+	if !os.SameFile(info, t.info) || info.Size() != t.info.Size() || !info.ModTime().Equal(t.info.ModTime()) {
 		return atomicfile.ErrOvertaken
 	}
 	return nil

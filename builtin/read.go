@@ -119,7 +119,7 @@ func read(ctx context.Context, env *Env, path guard.Path, in readInput) (Result,
 	if err != nil {
 		return Result{}, err
 	}
-	defer f.close()
+	defer f.file.Close()
 	src := f.source()
 	head, err := headOf(f.whole, src)
 	if err != nil {
@@ -305,14 +305,8 @@ func encodingName(charset string, bom bool) string {
 // A textFile is a text file that is read.
 type textFile struct {
 	info  fs.FileInfo
-	whole []byte   // the content of a small file, otherwise nil
-	file  *os.File // nil if the whole content was read
-}
-
-func (f *textFile) close() {
-	if f.file != nil {
-		f.file.Close()
-	}
+	whole []byte // the content of a small file, otherwise nil
+	file  *os.File
 }
 
 // source returns a reader of the content.
@@ -325,13 +319,6 @@ func (f *textFile) source() io.ReadSeeker {
 
 // document shows a file that turned out not to be plain text.
 func (f *textFile) document(ctx context.Context, env *Env, of opened, in readInput) (Result, error) {
-	if f.file == nil {
-		again, err := openFile(ctx, env, of.path)
-		if err != nil {
-			return Result{}, err
-		}
-		f.file, f.info = again.file, again.info
-	}
 	of.file, of.info = f.file, f.info
 	return readDocument(ctx, env, of, in)
 }
@@ -341,24 +328,12 @@ func openText(ctx context.Context, env *Env, path guard.Path, room *bytes.Buffer
 	if err := refuseSpecial(path); err != nil {
 		return nil, err
 	}
-	info, ok, err := path.Content(room, wholeFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, missing(ctx, env, path)
-	case err != nil:
-		return nil, fmt.Errorf("%s could not be opened: %w", path, inFile(path, err))
-	case info != nil && !info.IsDir() && !info.Mode().IsRegular():
-		return nil, special(path, info.Mode())
-	case ok:
-		return &textFile{info: info, whole: room.Bytes()}, nil
-	}
 	f, err := openFile(ctx, env, path)
 	if err != nil || f.info.Size() > wholeFile {
 		return f, err
 	}
-	room.Reset()
 	if f.whole, err = readInto(room, f.file, f.info.Size(), wholeFile+1); err != nil {
-		f.close()
+		f.file.Close()
 		return nil, fmt.Errorf("%s could not be read: %w", path, err)
 	}
 	return f, nil
@@ -371,7 +346,7 @@ func openFile(ctx context.Context, env *Env, path guard.Path) (*textFile, error)
 		return nil, missing(ctx, env, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s could not be opened: %w", path, err)
+		return nil, fmt.Errorf("%s could not be opened: %w", path, inFile(path, err))
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -64,18 +63,6 @@ func (p Path) Open() (*os.File, error) { return p.open(os.O_RDONLY) }
 // OpenWritable opens the existing file for reading and writing in place. It
 // neither creates nor truncates.
 func (p Path) OpenWritable() (*os.File, error) { return p.open(os.O_RDWR) }
-
-// Content reads the file into room if it is a regular file of at most limit bytes, and describes what was opened. ok
-// is false for other files, and if there is no faster way than [Path.Open].
-func (p Path) Content(room *bytes.Buffer, limit int64) (info fs.FileInfo, ok bool, err error) {
-	if p.real == "" {
-		return nil, false, p.unresolved("open")
-	}
-	if info, ok, err = realpath.Content(p.Location(), p.file, room, limit); err != nil {
-		return nil, false, p.fail("open", err)
-	}
-	return info, ok, nil
-}
 
 // Stat describes the file.
 func (p Path) Stat() (fs.FileInfo, error) {
@@ -140,9 +127,6 @@ func (p Path) fail(op string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err
-		if pe.Op == "read" {
-			op = pe.Op // it could be opened
-		}
 	}
 	if errors.Is(err, ErrSwapped) {
 		return fmt.Errorf("%s %s: %w; nothing was opened, try again", op, p.given, err)
