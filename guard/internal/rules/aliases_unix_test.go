@@ -95,12 +95,9 @@ func TestCommandSlips(t *testing.T) {
 	}
 }
 
-// TestCancelled warns of rules that later ones take back, and of exceptions to nothing.
-func TestCancelled(t *testing.T) {
-	for _, rules := range [][]string{
-		{"Read(.env)", "Read(!.env)"}, {"Read(*.pem)", "Read(!*)"}, {"Read(sec/**)", "Read(!sec/**)"}, {"Edit(/src/main.go)", "Edit(!src/main.go)"},
-		{"Read(.env)", "Read(!**/.env)"}, {"Read(.env)", "Read(!.*)"}, {"Read(!.env)"}, {"Read(!.env.example)", "Read(.env.*)"},
-	} {
+// TestIdleException warns of exceptions to nothing.
+func TestIdleException(t *testing.T) {
+	for _, rules := range [][]string{{"Read(!.env)"}, {"Read(!.env.example)", "Read(.env.*)"}} {
 		if _, _, warnings := slippery(t, Deny, rules...); len(warnings) == 0 ||
 			!strings.Contains(warnings[0], rules[0]) {
 			t.Errorf("%q: %q", rules, warnings)

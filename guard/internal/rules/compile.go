@@ -23,8 +23,6 @@ type Compiler struct {
 	// Warnings are problems that a person should correct, each with its file and line.
 	Warnings []string
 
-	added []added // the patterns of the list that is being compiled
-
 	room map[string]*int   // how many bytes are left for expanded braces, by file
 	real map[string]string // the real names of directories, so that each is resolved once
 	lost map[string]bool   // the directories that could not be resolved
@@ -48,7 +46,6 @@ func (c *Compiler) Compile(kind Kind, entries []settings.Entry, s pathname.Spell
 			c.warn(l, e, c.compile(l, e))
 		}
 	}
-	c.warnCancelled(l)
 	return l
 }
 
@@ -197,11 +194,9 @@ func (c *Compiler) addSpec(l *List, tool string, r *Rule) error {
 		dir, ok := strings.CutSuffix(text, "/**")
 		if l.strict() && ok && !strings.Contains(dir, "/") && !strings.HasPrefix(dir, "!") {
 			// Claude Code denies secrets/** at any depth, but allows it at the root only.
-			known := len(c.added)
 			if err := c.addPattern(l, tool, r, "**/"+text, bases); err != nil {
 				return err
 			}
-			c.added = c.added[:known] // a pattern that was not written cannot be cancelled
 		}
 		if err := c.addPattern(l, tool, r, text, bases); err != nil {
 			return err
@@ -250,7 +245,6 @@ func (c *Compiler) addPattern(l *List, tool string, r *Rule, text string, bases 
 			m.add(q)
 		}
 		m.add(p)
-		c.added = append(c.added, added{m, p})
 	}
 	return failed
 }

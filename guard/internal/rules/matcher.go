@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 	"os"
@@ -93,6 +94,16 @@ func (m *Matcher) addBare(p *pattern) {
 		return
 	}
 	m.anyEnd = append(m.anyEnd, p)
+}
+
+// idle returns an error if a "!" pattern has no effect, because no pattern before it in the same file can match.
+// Otherwise it returns nil.
+func (m *Matcher) idle(p pattern) error {
+	if !p.carves || slices.ContainsFunc(m.rules, func(r *Rule) bool { return r.file == p.rule.file }) {
+		return nil
+	}
+	return fmt.Errorf("the rule %q excepts nothing: the rule that it is an exception to must be before it, in the "+
+		"same file", p.rule.Text)
 }
 
 // Empty reports whether there are no patterns.
