@@ -9,15 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 )
-
-// unsaved is the store of a host without a state directory. It lasts as long as the process.
-var unsaved = struct {
-	sync.Mutex
-	trustStore
-}{}
 
 // CheckFiles compares the files that a command line of the host names with the content that a person agreed to, and
 // returns those that are new or have changed. The files of a command line that is seen for the first time are agreed
@@ -35,10 +28,8 @@ func CheckFiles(cfg Config, line string, files []string) (changed []string, err 
 	if err != nil {
 		return nil, err
 	}
-	if cfg.StateDir != "" {
-		if changed, news := store.compare(line, now); len(changed) > 0 || !news {
-			return changed, nil
-		}
+	if changed, news := store.compare(line, now); len(changed) > 0 || !news {
+		return changed, nil
 	}
 	err = editFiles(cfg, func(store *trustStore) {
 		var news bool
@@ -67,9 +58,9 @@ func (t *trustStore) compare(line string, now map[string]string) (changed []stri
 	return changed, !seen
 }
 
-// editFiles changes the agreed files, on disk if there is a state directory.
+// editFiles changes the agreed files.
 func editFiles(cfg Config, edit func(*trustStore)) error {
-	whole := func(store *trustStore) error {
+	return editTrust(cfg, func(store *trustStore) error {
 		if store.Files == nil {
 			store.Files = map[string]string{}
 		}
@@ -78,13 +69,7 @@ func editFiles(cfg Config, edit func(*trustStore)) error {
 		}
 		edit(store)
 		return nil
-	}
-	if cfg.StateDir != "" {
-		return editTrust(cfg, whole)
-	}
-	unsaved.Lock()
-	defer unsaved.Unlock()
-	return whole(&unsaved.trustStore)
+	})
 }
 
 // fileDigest identifies the target of a name and its content.
