@@ -97,7 +97,7 @@ func (t *hostLine) hookFiles() (held []pathname.Place) {
 	}
 	for _, s := range t.analysis.Commands {
 		dirs := t.runsIn(s.Led)
-		_, runs := scriptRunners[programName(s.Name)]
+		_, runs := execKnown().runs[programName(s.Name)]
 		runs = runs || s.Name == "." || s.Name == "source"
 		_, launches := launchers[programName(s.Name)]
 		for i, w := range s.Args {

@@ -13,18 +13,12 @@ import (
 // These programs load files that their arguments do not name in full: "node src" runs src/index.js, and "npm --prefix
 // DIR start" runs what DIR/package.json says.
 var (
-	// scriptRunners run the file that their first operand names, some of them by a part of its name. The letters are
-	// those of the options that are followed by a program or the name of a module in its place.
-	scriptRunners = map[string]string{
-		"node": "ep", "nodejs": "ep", "tsx": "ep", "ts-node": "ep", "python": "cm", "pypy": "cm", "ruby": "e", "perl": "eE",
-		"php": "r", "sh": "c", "bash": "c", "dash": "c", "zsh": "c", "ksh": "c",
-	}
 	// launchers take programs from the directory that they start in. The number is how many operands precede the
 	// arguments of the program: "uv run PROGRAM" has 2.
 	launchers = map[string]int{
 		"npx": 1, "bunx": 1, "pnpx": 1, "uvx": 1, "npm": 2, "pnpm": 2, "yarn": 2, "bun": 2, "deno": 2, "uv": 2, "pipx": 2,
 	}
-	// valued are the options of scriptRunners and launchers that take the next word as their value.
+	// valued are the options of interpreters and launchers that take the next word as their value.
 	valued = strings.Fields("--with --with-editable --from --python -p --package --extra --group --filter -w -W -X " +
 		"--title")
 )
@@ -64,7 +58,7 @@ func programName(name string) string {
 func (t *hostLine) loads(s command.Simple, dirs []Path) (at Path, ok bool) {
 	name := programName(s.Name)
 	operands, launcher := launchers[name]
-	letters, runner := scriptRunners[name]
+	ends, runner := execKnown().runs[name]
 	if !launcher && !runner {
 		return Path{}, false
 	}
@@ -77,7 +71,7 @@ func (t *hostLine) loads(s command.Simple, dirs []Path) (at Path, ok bool) {
 		word := w.Text
 		option := strings.HasPrefix(word, "-")
 		switch {
-		case option && runner && givesText(word, letters):
+		case option && runner && givesText(word, ends):
 			return start, startsThere && strings.HasPrefix(name, "py") // modules are looked for there first
 		case option && !strings.Contains(word, "="):
 			isValue = slices.Contains(valued, word)
@@ -99,10 +93,11 @@ func (t *hostLine) loads(s command.Simple, dirs []Path) (at Path, ok bool) {
 	return Path{}, false
 }
 
-// givesText reports whether a group of short options ends with one of the letters.
-func givesText(option, letters string) bool {
-	return option == "--eval" || option == "--print" ||
-		!strings.HasPrefix(option, "--") && strings.ContainsAny(option[len(option)-1:], letters)
+// givesText reports whether an option, or the last one of a group, is one of ends: a program or the name of a module
+// follows it.
+func givesText(option string, ends []string) bool {
+	return slices.Contains(ends, option) ||
+		!strings.HasPrefix(option, "--") && slices.Contains(ends, "-"+option[len(option)-1:])
 }
 
 // inBoundary returns the path that a word names where commands write, which need not exist.
