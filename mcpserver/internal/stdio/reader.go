@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -13,51 +14,52 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// An input reads the messages of a client in order.
-type input struct {
-	conn  *conn
-	in    *bufio.Reader
-	ended chan error // receives the error that ended the input, nil for EOF
-}
+// maxInline is how long a request may run while no goroutine reads. Most Read and Edit calls take a quarter of it.
+const maxInline = time.Millisecond
 
-func newInput(c *conn, in io.Reader) input {
-	return input{conn: c, in: bufio.NewReaderSize(in, 64<<10), ended: make(chan error, 1)}
-}
-
-// buffered reports whether the buffer has a whole message.
-func (i *input) buffered() bool {
-	read, _ := i.in.Peek(i.in.Buffered())
-	return bytes.IndexByte(read, '\n') >= 0
-}
-
-// end sends the error that ended the input to i.ended.
-func (i *input) end(err error) {
-	if errors.Is(err, io.EOF) {
-		i.ended <- nil
-		return
+// read handles the messages of the client in order, and sends the error that ended them, or nil at their end, to ended.
+// A request that arrives alone runs here, because waking a thread for it costs more than most calls. If it takes longer
+// than maxInline, another goroutine reads on. So no message waits for a call.
+func (c *conn) read(in *bufio.Reader, ended chan<- error) {
+	for {
+		c.out.WaitForRoom()
+		run, err := c.message(in)
+		switch {
+		case errors.Is(err, io.EOF):
+			ended <- nil
+		case err != nil:
+			ended <- fmt.Errorf("cannot read standard input: %w", err)
+		}
+		switch more, _ := in.Peek(in.Buffered()); {
+		case run == nil:
+		case err != nil || bytes.IndexByte(more, '\n') >= 0:
+			go run()
+		default:
+			late := time.AfterFunc(maxInline, func() {
+				if c.ctx.Err() == nil { // a closing connection reads no more
+					c.read(in, ended)
+				}
+			})
+			if run(); !late.Stop() {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
 	}
-	i.ended <- fmt.Errorf("cannot read standard input: %w", err)
 }
 
-// next handles messages up to the next request, and returns a function that runs it. It may return both a request and
-// the error that follows it.
-func (i *input) next() (run func(), err error) {
-	for run == nil && err == nil {
-		i.conn.out.WaitForRoom()
-		run, err = i.message()
-	}
-	return run, err
-}
-
-// message handles a message. For a request it returns a function that runs it.
-func (i *input) message() (run func(), err error) {
-	line, long, err := readLine(i.in, transport.MaxMessage)
+// message handles a message. For a request it returns a function that runs it. It may return both a request and the
+// error that follows it.
+func (c *conn) message(in *bufio.Reader) (run func(), err error) {
+	line, long, err := readLine(in, transport.MaxMessage)
 	switch {
 	case long != nil:
-		i.conn.refuse(&jsonrpc.Error{ID: long.ID(), Code: mcp.INVALID_REQUEST,
+		c.refuse(&jsonrpc.Error{ID: long.ID(), Code: mcp.INVALID_REQUEST,
 			Text: fmt.Sprintf("the message is longer than %d bytes: split the call", transport.MaxMessage)})
 	case len(bytes.TrimSpace(line)) > 0:
-		run = i.conn.receive(line)
+		run = c.receive(line)
 	}
 	return run, err
 }

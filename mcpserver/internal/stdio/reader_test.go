@@ -26,23 +26,22 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	default:
-		serveBenchmark(mode == "fast")
+		serveBenchmark(mode == "inline")
 	}
 }
 
-// serveBenchmark serves the standard input with the reader, or with a goroutine for each request.
-func serveBenchmark(fast bool) {
+// serveBenchmark serves the standard input with read, or with a goroutine for each request.
+func serveBenchmark(inline bool) {
 	c := &conn{handler: spinner{}, ctx: context.Background(), session: newSession(), out: jsonrpc.NewWriter(os.Stdout),
 		calls: map[string]*inFlight{}}
-	if fast {
-		r := newReader(c, os.Stdin)
-		go r.worker(roleRead)
-		<-r.ended
+	in, ended := bufio.NewReaderSize(os.Stdin, 64<<10), make(chan error, 1)
+	if inline {
+		go c.read(in, ended)
+		<-ended
 		return
 	}
-	i := newInput(c, os.Stdin)
 	for {
-		run, err := i.next()
+		run, err := c.message(in)
 		if err != nil {
 			return
 		}
@@ -54,7 +53,7 @@ func serveBenchmark(fast bool) {
 // as for real clients. A request takes as long as a Read of a small file.
 func BenchmarkReader(b *testing.B) {
 	for _, batch := range []int{1, 16} {
-		for _, mode := range []string{"fast", "goroutines"} {
+		for _, mode := range []string{"inline", "goroutines"} {
 			b.Run(fmt.Sprintf("%s/%d", mode, batch), func(b *testing.B) { benchmarkReader(b, mode, batch) })
 		}
 	}

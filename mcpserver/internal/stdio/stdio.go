@@ -3,6 +3,7 @@
 package stdio
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -55,13 +56,12 @@ func Serve(ctx context.Context, h transport.Handler, who auth.Identity, name str
 	c.session.send = c.send
 	go c.session.forward(running, c.out)
 
-	reader := newReader(c, in)
-	defer reader.slow.Stop()
-	go reader.worker(roleRead)
+	ended := make(chan error, 1)
+	go c.read(bufio.NewReaderSize(in, 64<<10), ended)
 	var err error
 	grace, rest := eofGrace, time.Duration(0)
 	select {
-	case err = <-reader.ended:
+	case err = <-ended:
 		rest = eofRest // a client that stopped sending may still read
 	case <-gone:
 	case <-c.out.Broken():
