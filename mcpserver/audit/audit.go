@@ -256,10 +256,13 @@ func (l *Log) Write(r Record) error {
 	if l == nil {
 		return nil
 	}
-	line := r.Clipped().appendTo(make([]byte, 0, usualLine))
+	line, err := r.Clipped().line()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.append(append(line, '\n'), r.Time); err != nil {
+	if err == nil {
+		err = l.append(line, r.Time)
+	}
+	if err != nil {
 		l.failures++
 		return err
 	}

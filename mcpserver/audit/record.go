@@ -31,9 +31,13 @@ type Record struct {
 	// Answered is the channel through which a person gave the verdict: client or console. It is empty if no person was
 	// asked, or none has answered yet.
 	Answered string `json:"answered,omitempty"`
-	// Question is the id of the question that a person was asked about the call. Phases are its stages, in order.
-	Question string  `json:"question,omitempty"`
-	Phases   []Phase `json:"phases,omitempty"`
+	// Question is the id of the question that a person was asked about the call.
+	Question string `json:"question,omitempty"`
+	// Event is the kind of an event within a call: [EventExec]. The call has a record of its own, in which Event is
+	// empty.
+	Event string `json:"event,omitempty"`
+	// Chain lists the programs from the command's shell to the one that starts the program of an [EventExec].
+	Chain string `json:"chain,omitempty"`
 	// Summary describes the call in one line: a pattern, a range of lines, "+3 -1", the description and first line of a
 	// command.
 	Summary string `json:"summary,omitempty"`
@@ -42,11 +46,8 @@ type Record struct {
 	// Client and ClientVersion are the unverified name and version that the client gives itself.
 	Client        string `json:"client,omitempty"`
 	ClientVersion string `json:"client_version,omitempty"`
-	// Event is the kind of an event within a call: [EventExec]. The call has a record of its own, in which Event is
-	// empty.
-	Event string `json:"event,omitempty"`
-	// Chain lists the programs from the command's shell to the one that starts the program of an [EventExec].
-	Chain string `json:"chain,omitempty"`
+	// Phases are the stages of the question, in order.
+	Phases []Phase `json:"phases,omitempty"`
 	// Millis is the duration of the call including waits, in milliseconds.
 	Millis float64 `json:"duration_ms"`
 	// Bytes is the size of the text that was returned.

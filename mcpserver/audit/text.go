@@ -1,10 +1,10 @@
 package audit
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -51,115 +51,30 @@ func Clip(s string) string {
 	return fmt.Sprintf("%s…(%d bytes left out)…%s", s[:head], tail-head, s[tail:])
 }
 
-// usualLine is the initial size of a line, in bytes. It suffices for most records.
-const usualLine = 512
-
-// appendTo appends the record as a line of JSON, with the names in the tags of its fields.
-func (r Record) appendTo(line []byte) []byte {
-	line = append(line, `{"time":"`...)
-	line = append(r.Time.AppendFormat(line, time.RFC3339Nano), '"')
-	line = appendText(appendName(line, "principal"), r.Principal)
-	line = appendText(appendName(line, "scope"), r.Scope)
-	line = appendText(appendName(line, "tool"), r.Tool)
-	line = appendTexts(line, "reads", r.Reads)
-	line = appendTexts(line, "writes", r.Writes)
-	line = appendTexts(line, "effects", r.Effects)
-	line = appendSome(line, "command", r.Command)
-	line = appendSome(appendSome(line, "server", r.Server), "upstream", r.Upstream)
-	if line = appendSome(appendSome(line, "era", r.Era), "pin", r.Pin); r.Replayed {
-		line = append(appendName(line, "replayed"), "true"...)
-	}
-	for _, f := range [...]struct{ name, text string }{
-		{"verdict", r.Verdict}, {"rule", r.Rule}, {"source", r.Source}, {"answered", r.Answered}, {"question", r.Question}, {"event", r.Event}, {"chain", r.Chain},
-		{"summary", r.Summary}, {"client", r.Client}, {"client_version", r.ClientVersion},
-	} {
-		line = appendSome(line, f.name, f.text)
-	}
-	line = appendPhases(line, r.Phases)
-	line = appendMillis(appendName(line, "duration_ms"), r.Millis)
-	line = strconv.AppendInt(appendName(line, "result_bytes"), int64(r.Bytes), 10)
-	return append(appendSome(line, "error", r.Error), '}')
-}
-
-func appendPhases(line []byte, all []Phase) []byte {
-	if len(all) == 0 {
-		return line
-	}
-	line = append(appendName(line, "phases"), '[')
-	for i, p := range all {
-		if i > 0 {
-			line = append(line, ',')
-		}
-		line = append(p.Time.AppendFormat(append(line, `{"time":"`...), time.RFC3339Nano), '"')
-		line = appendText(appendName(line, "what"), p.What)
-		line = append(appendSome(appendSome(line, "by", p.By), "note", p.Note), '}')
-	}
-	return append(line, ']')
-}
-
-// appendSome appends a member unless its text is empty.
-func appendSome(line []byte, name, text string) []byte {
-	if text == "" {
-		return line
-	}
-	return appendText(appendName(line, name), text)
-}
-
-// appendMillis appends a time in milliseconds. Whole microseconds take a fast path.
-func appendMillis(line []byte, millis float64) []byte {
-	micros := int64(millis*1000 + 0.5)
-	if micros < 0 || float64(micros)/1000 != millis {
-		return strconv.AppendFloat(line, millis, 'f', -1, 64)
-	}
-	line = strconv.AppendInt(line, micros/1000, 10)
-	if rest := micros % 1000; rest > 0 {
-		for line = append(line, '.'); rest > 0; rest = rest % 100 * 10 {
-			line = append(line, byte('0'+rest/100))
-		}
-	}
-	return line
-}
-
-func appendName(line []byte, name string) []byte {
-	return append(append(append(line, `,"`...), name...), `":`...)
-}
-
-func appendTexts(line []byte, name string, all []string) []byte {
-	if len(all) == 0 {
-		return line
-	}
-	line = append(appendName(line, name), '[')
-	for i, text := range all {
-		if i > 0 {
-			line = append(line, ',')
-		}
-		line = appendText(line, text)
-	}
-	return append(line, ']')
-}
-
-// appendText appends a text as a JSON string. It escapes what JSON requires and what a terminal that shows the log
+// line returns the record as a line of JSON. Besides what JSON requires it escapes what a terminal that shows the log
 // would obey: control characters, directional marks and zero-width characters. Invalid UTF-8 becomes U+FFFD.
-func appendText(line []byte, text string) []byte {
-	line = append(line, '"')
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			line = append(line, '\\', byte(r))
-		case r == '\n':
-			line = append(line, '\\', 'n')
-		case r == '\t':
-			line = append(line, '\\', 't')
-		case r >= ' ' && !hidden(r):
-			line = utf8.AppendRune(line, r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
+func (r Record) line() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(r); err != nil {
+		return nil, fmt.Errorf("the record of a call of %s: %w", r.Tool, err)
+	}
+	if !bytes.ContainsFunc(b.Bytes(), hidden) {
+		return b.Bytes(), nil
+	}
+	var line []byte
+	for _, c := range b.String() {
+		switch high, low := utf16.EncodeRune(c); {
+		case !hidden(c):
+			line = utf8.AppendRune(line, c)
+		case c > 0xffff:
 			line = fmt.Appendf(line, `\u%04x\u%04x`, high, low)
 		default:
-			line = fmt.Appendf(line, `\u%04x`, r)
+			line = fmt.Appendf(line, `\u%04x`, c)
 		}
 	}
-	return append(line, '"')
+	return line, nil
 }
 
 // hidden reports whether a character is invisible.
