@@ -38,7 +38,7 @@ func encodeResponse(id []byte, value any) ([]byte, error) {
 		return nil, err
 	}
 	const head, mid = `{"jsonrpc":"2.0","id":`, `,"result":`
-	line := newLine(len(head) + len(id) + len(mid) + len(result) + len(text) + len(text)/16 + len("}\n"))
+	line := make([]byte, 0, len(head)+len(id)+len(mid)+len(result)+len(text)+len(text)/16+len("}\n"))
 	line = append(append(append(line, head...), id...), mid...)
 	if text != "" {
 		line = appendEscaped(append(line, beforeText...), text)

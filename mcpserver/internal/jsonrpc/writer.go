@@ -55,7 +55,7 @@ func (l *Writer) Crowded() bool {
 }
 
 // Write queues a line, and writes the queue unless another goroutine does. It may wait for the client, so the reader
-// of a transport must not call it. The caller must not use line afterwards.
+// of a transport must not call it.
 func (l *Writer) Write(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,30 +107,9 @@ func (l *Writer) put(lines [][]byte) error {
 		if _, err := l.w.Write(chunk); err != nil {
 			return err
 		}
-		for _, line := range lines[:n] {
-			freeLine(line)
-		}
 		lines = lines[n:]
 	}
 	return nil
-}
-
-// linePool reuses the buffers of lines. Without it they would be a quarter of what a Read allocates.
-var linePool sync.Pool // of *[]byte
-
-// newLine returns an empty buffer with a capacity of at least size.
-func newLine(size int) []byte {
-	if line, ok := linePool.Get().(*[]byte); ok && cap(*line) >= size {
-		return *line
-	}
-	return make([]byte, 0, size)
-}
-
-// freeLine returns a buffer to the pool.
-func freeLine(line []byte) {
-	if line = line[:0]; cap(line) <= maxJoined {
-		linePool.Put(&line)
-	}
 }
 
 // closeGrace is how long Close waits for the client to read the last lines.
