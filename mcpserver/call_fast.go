@@ -37,5 +37,5 @@ func (m *message) answerCall(ctx context.Context) (response mcp.JSONRPCMessage) 
 		no := jsonrpc.Error{ID: m.ID, Code: mcp.INTERNAL_ERROR, Text: err.Error()}
 		return no.Response()
 	}
-	return jsonrpc.Answer{ID: m.ID, Result: result}
+	return mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(m.ID), Result: result}
 }

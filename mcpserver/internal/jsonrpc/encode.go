@@ -10,30 +10,18 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// An Answer is the response to a call that was handled without the library.
-type Answer struct {
-	ID     json.RawMessage // as received
-	Result *mcp.CallToolResult
-}
-
 // Encode encodes a message as json.Marshal does. It is faster for results, which implement json.Marshaler: json.Marshal
 // scans and copies what they return.
 func Encode(message any) ([]byte, error) {
-	switch m := message.(type) {
-	case Answer:
-		return encodeResponse(m.ID, m.Result)
-	case mcp.JSONRPCResponse:
-		id, err := json.Marshal(m.ID)
-		if err != nil {
-			return nil, err
-		}
-		return encodeResponse(id, m.Result)
+	m, ok := message.(mcp.JSONRPCResponse)
+	if !ok {
+		return json.Marshal(message)
 	}
-	return json.Marshal(message)
-}
-
-func encodeResponse(id []byte, value any) ([]byte, error) {
-	result, text, err := encodeResult(value)
+	id, err := json.Marshal(m.ID)
+	if err != nil {
+		return nil, err
+	}
+	result, text, err := encodeResult(m.Result)
 	if err != nil {
 		return nil, err
 	}

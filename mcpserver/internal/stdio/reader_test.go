@@ -118,5 +118,6 @@ func (spin) Admit(ctx context.Context, _ transport.Peer) (context.Context, func(
 func (s spin) Answer(context.Context) mcp.JSONRPCMessage {
 	for began := time.Now(); time.Since(began) < 30*time.Microsecond; {
 	}
-	return jsonrpc.Answer{ID: s.ID, Result: mcp.NewToolResultText("done")}
+	return mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(s.ID),
+		Result: mcp.NewToolResultText("done")}
 }
