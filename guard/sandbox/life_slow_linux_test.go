@@ -89,7 +89,7 @@ func TestForkBombEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			policy := f.policy()
-			policy.MaxProcesses = limit
+			policy.maxProcesses = limit
 			s := start1(t, policy)
 			r := runIn(t, s, f.ws, f.env, "/bin/cat", "/proc/sys/kernel/pid_max")
 			if n, err := strconv.Atoi(strings.TrimSpace(r.output)); err != nil || n > limit {

@@ -72,11 +72,8 @@ type Policy struct {
 	// Network holds the rules on connections of commands. The zero value lets them reach only each other.
 	Network Network
 	// Execs puts the commands under a filter that has each start of a program judged, see [Spec].Execs.
-	Execs bool
-	// MaxProcesses is how many processes and threads the sandbox has room for;
-	// zero is 4096. It holds with namespaces on Linux 6.14 and
-	// later, and is no smaller than 301 or 8 for each processor.
-	MaxProcesses int
+	Execs        bool
+	maxProcesses int // another number in tests; or 0
 }
 
 // A Private directory takes the place of one of the host.
@@ -97,9 +94,9 @@ type Cache struct {
 	Upper, Work string
 }
 
-// defaultMaxProcesses is far above what parallel builds need and far below what
-// brings a machine to a stand.
-const defaultMaxProcesses = 4096
+// maxProcesses is how many processes and threads a sandbox has room for: far above what parallel builds need and far
+// below what brings a machine to a stand. It holds with namespaces on Linux 6.14 and later.
+const maxProcesses = 4096
 
 // Network says which hosts commands can reach. The zero value is a loopback
 // interface of the sandbox's own and nothing else.
@@ -196,9 +193,6 @@ func (p Policy) validate() error {
 				return fmt.Errorf("sandbox: %s path %q: %w", l.name, path, err)
 			}
 		}
-	}
-	if p.MaxProcesses < 0 {
-		return fmt.Errorf("sandbox: the limit of %d processes is negative", p.MaxProcesses)
 	}
 	if err := proxy.Validate(p.Network.AllowedDomains); err != nil {
 		return fmt.Errorf("sandbox: allowed domain %w", err)

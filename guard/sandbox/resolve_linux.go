@@ -27,7 +27,7 @@ type plan struct{ contract.Plan }
 // be left open.
 func resolve(p Policy) (*plan, error) {
 	pl := &plan{contract.Plan{Overlay: p.Overlay}}
-	pl.Processes = cmp.Or(p.MaxProcesses, defaultMaxProcesses)
+	pl.Processes = cmp.Or(p.maxProcesses, maxProcesses)
 	for _, path := range p.Writable {
 		t, err := resolveWritable(path)
 		if err != nil {
