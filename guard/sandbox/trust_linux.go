@@ -46,7 +46,7 @@ func trustAuthority() (files []File, env []string, err error) {
 	}
 	more := ""
 	for _, name := range bundleVariables { // what the user trusts in addition
-		if path := os.Getenv(name); path != "" && !inBundles(path) {
+		if path := os.Getenv(name); path != "" && !slices.Contains(bundles, path) {
 			text, _ := os.ReadFile(path) // programs that cannot read it do without
 			more += string(text) + "\n"
 		}
@@ -72,15 +72,6 @@ func trustAuthority() (files []File, env []string, err error) {
 		env = append(env, name+"="+files[0].Path)
 	}
 	return files, env, nil
-}
-
-func inBundles(path string) bool {
-	for _, b := range bundles {
-		if path == b {
-			return true
-		}
-	}
-	return false
 }
 
 // trustStores returns the files of certificates of the installations of Java that are found, with another certificate.

@@ -4,6 +4,7 @@ package place
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -14,12 +15,7 @@ func Within(path, dir string) bool {
 
 // WithinAny reports whether path is within one of dirs.
 func WithinAny(path string, dirs []string) bool {
-	for _, d := range dirs {
-		if Within(path, d) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(dirs, func(dir string) bool { return Within(path, dir) })
 }
 
 // Below reports whether path lies strictly below dir.
