@@ -154,10 +154,11 @@ func (n Network) rules() proxy.Rules {
 
 // validate reports the first thing in p that cannot be meant.
 func (p Policy) validate() error {
-	lists := []struct {
+	type list struct {
 		name  string
 		paths []string
-	}{
+	}
+	lists := []list{
 		{"writable", p.Writable}, {"read-only", p.ReadOnly}, {"pinned", p.Pinned}, {"denied", p.Denied},
 		{"masked", p.Masked}, {"program", p.Programs}, {"shown", p.Shown}, {"socket", p.Sockets},
 	}
@@ -165,10 +166,7 @@ func (p Policy) validate() error {
 		if filepath.Clean(d.Name) != d.Name {
 			return fmt.Errorf("sandbox: private path %q is not clean", d.Name)
 		}
-		lists = append(lists, struct {
-			name  string
-			paths []string
-		}{"private", []string{d.Name, d.Dir}})
+		lists = append(lists, list{"private", []string{d.Name, d.Dir}})
 		for _, entry := range d.Shown {
 			if entry == "" || entry == "." || entry == ".." || strings.ContainsAny(entry, "/\x00") {
 				return fmt.Errorf("sandbox: %q is not an entry of %s", entry, d.Name)
@@ -176,16 +174,10 @@ func (p Policy) validate() error {
 		}
 	}
 	for _, o := range p.Caches {
-		lists = append(lists, struct {
-			name  string
-			paths []string
-		}{"cache", []string{o.Name, o.Upper, o.Work}})
+		lists = append(lists, list{"cache", []string{o.Name, o.Upper, o.Work}})
 	}
 	for _, f := range p.Files {
-		lists = append(lists, struct {
-			name  string
-			paths []string
-		}{"file", []string{f.Path}})
+		lists = append(lists, list{"file", []string{f.Path}})
 	}
 	for _, l := range lists {
 		for _, path := range l.paths {
