@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -79,12 +80,7 @@ func CanonicalHost(host string) string {
 
 // MatchesAny reports whether a canonical host and its port match one of the patterns.
 func MatchesAny(patterns []string, host, port string) bool {
-	for _, p := range patterns {
-		if matches(p, host, port) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, host, port) })
 }
 
 // matches reports whether a canonical host and its port match pattern.
