@@ -98,18 +98,16 @@ func (k *Keeper) Recover(dirs []string) {
 	}
 }
 
-func (k *Keeper) recover(dirs ...string) {
-	for _, dir := range dirs {
-		c, notes, err := k.Begin([]string{dir}, false)
-		if err == nil {
-			notes = append(notes, c.End()...)
-		}
-		if err != nil {
-			k.log.Warn("protected files could not be settled", "directory", dir, "error", err)
-		}
-		for _, note := range notes {
-			k.log.Warn(note)
-		}
+// recover settles a directory in which commands ran when their host was killed.
+func (k *Keeper) recover(dir string) {
+	c, notes, err := k.Begin([]string{dir}, false)
+	if err == nil {
+		notes = append(notes, c.End()...)
+	} else {
+		k.log.Warn("protected files could not be settled", "directory", dir, "error", err)
+	}
+	for _, note := range notes {
+		k.log.Warn(note)
 	}
 }
 
