@@ -142,19 +142,14 @@ type Call struct {
 	answered bool
 }
 
-// answer ends the call, and reports whether the caller still waited.
-func (c *Call) answer(r response) bool {
+// answer ends the call. It is no error if the caller does not wait any more.
+func (c *Call) answer(r response) {
 	r.id, c.answered = c.id, true
-	err := error(unix.EBADF)
-	c.listener.raw.Control(func(fd uintptr) { err = control(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) })
-	return err == nil
+	c.listener.raw.Control(func(fd uintptr) { _ = control(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) })
 }
 
-// Continue has the kernel run the call, with the arguments that the caller has now, and
-// reports whether the caller still waited.
-func (c *Call) Continue() bool {
-	return c.answer(response{flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
-}
+// Continue has the kernel run the call, with the arguments that the caller has now.
+func (c *Call) Continue() { c.answer(response{flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}) }
 
 // Waits reports whether the caller still waits. If it does not, Thread may be the number of
 // another thread: what was read through it is valid only if Waits is true afterwards.
