@@ -1,10 +1,6 @@
 package pattern
 
-import (
-	"bytes"
-	"encoding/binary"
-	"math/bits"
-)
+import "bytes"
 
 // Span is a line of a text, from its first byte to its newline, without it.
 type Span struct{ Start, End int }
@@ -144,18 +140,8 @@ func (d *dfa) special(b []byte, l *stream, t uint32) {
 	l.state = d.start[newline]
 }
 
-// lineStart returns the start of the line that holds the position i. It looks at eight
-// bytes at once, where bytes.LastIndexByte looks at one.
-func lineStart(b []byte, i int) int {
-	for ; i >= 8; i -= 8 {
-		x := binary.LittleEndian.Uint64(b[i-8:]) ^ lowBits*'\n'
-		// The high bit of each byte that is zero, and of no other.
-		if zero := ^((x&^highBits + ^uint64(highBits)) | x | ^uint64(highBits)); zero != 0 {
-			return i - bits.LeadingZeros64(zero)/8
-		}
-	}
-	return bytes.LastIndexByte(b[:i], '\n') + 1
-}
+// lineStart returns the start of the line that holds the position i.
+func lineStart(b []byte, i int) int { return bytes.LastIndexByte(b[:i], '\n') + 1 }
 
 // lineEnd returns the end of the line that holds the position i.
 func lineEnd(b []byte, i int) int {
