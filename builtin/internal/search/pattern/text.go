@@ -2,9 +2,8 @@ package pattern
 
 import (
 	"bytes"
-	"encoding/binary"
-	"unicode/utf16"
-	"unicode/utf8"
+
+	"golang.org/x/text/encoding/unicode"
 )
 
 // Decode returns the text of a file as UTF-8 without a byte-order mark: files
@@ -15,31 +14,15 @@ func Decode(raw []byte) []byte {
 	case bytes.HasPrefix(raw, []byte("\xef\xbb\xbf")):
 		return raw[3:]
 	case bytes.HasPrefix(raw, []byte("\xff\xfe")):
-		return decode16(raw[2:], binary.LittleEndian)
+		return decode16(raw[2:], unicode.LittleEndian)
 	case bytes.HasPrefix(raw, []byte("\xfe\xff")):
-		return decode16(raw[2:], binary.BigEndian)
+		return decode16(raw[2:], unicode.BigEndian)
 	}
 	return raw
 }
 
-func decode16(raw []byte, order binary.ByteOrder) []byte {
-	out := make([]byte, 0, len(raw))
-	for i := 0; i+1 < len(raw); i += 2 {
-		r := rune(order.Uint16(raw[i:]))
-		if utf16.IsSurrogate(r) {
-			low := rune(utf8.RuneError)
-			if i+3 < len(raw) {
-				low = rune(order.Uint16(raw[i+2:]))
-			}
-			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
-				i += 2
-			}
-		}
-		out = utf8.AppendRune(out, r)
-	}
-	if len(raw)%2 == 1 {
-		out = utf8.AppendRune(out, utf8.RuneError)
-	}
+func decode16(raw []byte, order unicode.Endianness) []byte {
+	out, _ := unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder().Bytes(raw) // it replaces what is invalid
 	return out
 }
 
