@@ -17,11 +17,6 @@ func (f byMtime) compare(o byMtime) int {
 	return cmp.Or(cmp.Compare(o.date, f.date), cmp.Compare(f.number, o.number))
 }
 
-// after reports whether a file comes after another in that order.
-func (f byMtime) after(o byMtime) bool {
-	return f.date < o.date || f.date == o.date && f.number > o.number
-}
-
 // newestFiles collects the newest of many files: limit of them, or all if limit is 0.
 type newestFiles struct {
 	limit int
@@ -31,7 +26,7 @@ type newestFiles struct {
 }
 
 func (n *newestFiles) add(f byMtime) {
-	if n.full && f.after(n.worst) {
+	if n.full && f.compare(n.worst) > 0 {
 		return
 	}
 	if n.files = append(n.files, f); n.limit > 0 && len(n.files) == 2*n.limit {

@@ -1,5 +1,7 @@
 package glob
 
+import "strings"
+
 // opKind is what one step of a pattern accepts.
 type opKind uint8
 
@@ -71,7 +73,7 @@ func (m *matcher) wild(k, i int) bool {
 	}
 	kind := m.ops[k].kind
 	if kind != opDirs && k == len(m.ops)-1 {
-		return kind == opRest || !containsSlash(m.path[i:])
+		return kind == opRest || !strings.Contains(m.path[i:], "/")
 	}
 	for ; ; i++ {
 		if m.match(k+1, i) {
@@ -100,13 +102,4 @@ func (m *matcher) enter(k, i int) bool {
 	was := m.seen[at>>6]&(1<<(at&63)) != 0
 	m.seen[at>>6] |= 1 << (at & 63)
 	return was
-}
-
-func containsSlash(s string) bool {
-	for i := range len(s) {
-		if s[i] == '/' {
-			return true
-		}
-	}
-	return false
 }

@@ -69,7 +69,7 @@ func (m *Matcher) automaton() *dfa {
 func (m *Matcher) Reset(text []byte, plain bool) {
 	m.text, m.at = text, 0
 	m.hits, m.hit = m.hits[:0], 0
-	m.direct = m.prefilter == nil || m.beyond && !plain && hasPartners(text)
+	m.direct = m.prefilter == nil || m.beyond && !plain && FoldPartners(text)
 	// A binary file is reported if any line of it matches, so it is searched by its
 	// literals in any case.
 	if m.dense > 0 && !m.direct {
@@ -94,10 +94,6 @@ func ScansAll(p *Pattern) bool {
 func FoldsBeyond(p *Pattern) bool {
 	return slices.ContainsFunc(p.Required, func(l Literals) bool { return foldsBeyond(&l) })
 }
-
-// FoldPartners reports whether a text holds a letter outside of ASCII whose other
-// case is an ASCII letter.
-func FoldPartners(text []byte) bool { return hasPartners(text) }
 
 // Next returns the next line with a match. It is for patterns whose matches
 // are within lines.

@@ -70,4 +70,7 @@ func foldsBeyond(l *Literals) bool {
 
 var kelvin, longS = []byte("\u212a"), []byte("\u017f")
 
-func hasPartners(b []byte) bool { return bytes.Contains(b, kelvin) || bytes.Contains(b, longS) }
+// FoldPartners reports whether a text holds a letter outside of ASCII whose other case is an ASCII letter.
+func FoldPartners(text []byte) bool {
+	return bytes.Contains(text, kelvin) || bytes.Contains(text, longS)
+}
