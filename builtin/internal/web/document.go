@@ -89,10 +89,7 @@ const beginMark = "\U0010FFFD"
 func oneLine(s string) string {
 	s, _ = text.Visible(strings.Join(strings.Fields(s), " "))
 	s = strings.ReplaceAll(s, "\n", " ")
-	if r := []rune(s); len(r) > 300 {
-		s = string(r[:300]) + "…"
-	}
-	return strings.ReplaceAll(s, beginMark, "")
+	return strings.ReplaceAll(cutText(s, 300), beginMark, "")
 }
 
 func (r *Response) document(raw bool, fragment string) (*Document, error) {

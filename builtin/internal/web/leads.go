@@ -95,6 +95,7 @@ func scriptOf(n *html.Node) string {
 	return n.FirstChild.Data
 }
 
+// cutText returns at most that many characters of a text.
 func cutText(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"

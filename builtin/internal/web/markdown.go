@@ -299,11 +299,8 @@ func image(n *html.Node) bool {
 	if u, err := url.Parse(source); alt == "" && err == nil && u.Scheme != "data" {
 		alt = path.Base(u.Path)
 	}
-	if runes := []rune(alt); len(runes) > maxDescription {
-		alt = string(runes[:maxDescription]) + "…"
-	}
 	var text strings.Builder
-	describe(&text, inBrackets.Replace(withoutImages(alt)))
+	describe(&text, inBrackets.Replace(withoutImages(cutText(alt, maxDescription))))
 	n.Type, n.Data, n.Attr, n.DataAtom = html.TextNode, textIn.Replace(text.String()), nil, 0
 	return true
 }
