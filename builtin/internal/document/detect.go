@@ -67,14 +67,27 @@ func isPDF(head []byte) bool {
 	return i == 0 || text.IsBinary(head[:i]) || head[i-1] == '\n' || head[i-1] == '\r'
 }
 
-// hasCells reports whether head begins a JSON object with the member "cells".
+// hasCells reports whether head begins a JSON object with the member "cells". head may be cut off anywhere.
 func hasCells(head []byte) bool {
-	found := false
-	walkObject(head, func(key string) bool {
-		found = key == "cells"
-		return !found
-	})
-	return found
+	i := skipSpace(head, 0)
+	if i >= len(head) || head[i] != '{' {
+		return false
+	}
+	for i = skipSpace(head, i+1); i < len(head) && head[i] == '"'; i = skipSpace(head, i+1) {
+		end := skipString(head, i)
+		colon := skipSpace(head, end)
+		if colon >= len(head) || head[colon] != ':' {
+			return false
+		}
+		if unquote(head[i:end]) == "cells" {
+			return true
+		}
+		i = skipSpace(head, skipValue(head, skipSpace(head, colon+1)))
+		if i >= len(head) || head[i] != ',' {
+			return false
+		}
+	}
+	return false
 }
 
 // textWords describes text, and names HTML, XML and JSON, which files of other types may contain.

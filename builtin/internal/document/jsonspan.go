@@ -133,23 +133,3 @@ func unquote(b []byte) string {
 	}
 	return s
 }
-
-// walkObject calls visit with the keys of an object until visit returns false. raw may be cut off, or not be an
-// object.
-func walkObject(raw []byte, visit func(key string) bool) {
-	i := skipSpace(raw, 0)
-	if i >= len(raw) || raw[i] != '{' {
-		return
-	}
-	for i = skipSpace(raw, i+1); i < len(raw) && raw[i] == '"'; i = skipSpace(raw, i+1) {
-		end := skipString(raw, i)
-		colon := skipSpace(raw, end)
-		if colon >= len(raw) || raw[colon] != ':' || !visit(unquote(raw[i:end])) {
-			return
-		}
-		i = skipSpace(raw, skipValue(raw, skipSpace(raw, colon+1)))
-		if i >= len(raw) || raw[i] != ',' {
-			return
-		}
-	}
-}
