@@ -56,37 +56,15 @@ func (b *Builder) Add(id uint32, text []byte) {
 		b.seen = make([]uint64, keys/64)
 	}
 	b.list = b.list[:0]
-	seen := b.seen
-	bytes, alike, last := uint64(0), 0, none
-	for _, c := range text {
-		bytes = bytes<<8 | uint64(folded[c])
-		k := kinds[c]
-		if k != last {
-			alike, last = 0, k
-		}
-		if alike++; alike < 3 || k == none {
-			continue
-		}
-		t := uint32(bytes) & (trigrams - 1)
-		if bit := uint64(1) << (t & 63); seen[t>>6]&bit == 0 {
-			seen[t>>6] |= bit
-			b.list = append(b.list, t)
-		}
-		if joins(bytes) && alike >= 5 {
-			b.see(joint(bytes))
+	for key := range keysOf(text) {
+		if bit := uint64(1) << (key & 63); b.seen[key>>6]&bit == 0 {
+			b.seen[key>>6] |= bit
+			b.list = append(b.list, key)
 		}
 	}
 	for _, t := range b.list {
-		seen[t>>6] = 0
+		b.seen[t>>6] = 0
 		b.pairs = append(b.pairs, uint64(t)<<32|uint64(id))
-	}
-}
-
-// see notes that the current text has a key.
-func (b *Builder) see(key uint32) {
-	if bit := uint64(1) << (key & 63); b.seen[key>>6]&bit == 0 {
-		b.seen[key>>6] |= bit
-		b.list = append(b.list, key)
 	}
 }
 

@@ -1,6 +1,6 @@
 package index
 
-import "slices"
+import "iter"
 
 // keys bounds them all.
 const (
@@ -22,25 +22,23 @@ func joins(bytes uint64) bool {
 	return byte(bytes>>16) == ' ' && before != ' ' && before != '\t'
 }
 
-// keysOf lists the keys of a text, each once, in order: what Builder.Add finds in a text
-// that holds it, or fewer.
-func keysOf(text string) (list []uint32) {
-	bytes, alike, last := uint64(0), 0, none
-	for i := range len(text) {
-		c := text[i]
-		bytes = bytes<<8 | uint64(folded[c])
-		k := kinds[c]
-		if k != last {
-			alike, last = 0, k
-		}
-		if alike++; alike < 3 || k == none {
-			continue
-		}
-		list = append(list, uint32(bytes)&(trigrams-1))
-		if joins(bytes) && alike >= 5 {
-			list = append(list, joint(bytes))
+// keysOf yields the keys of a text, some of them several times. A text that holds another one has the keys of that.
+func keysOf[T string | []byte](text T) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		bytes, alike, last := uint64(0), 0, none
+		for i := range len(text) {
+			c := text[i]
+			bytes = bytes<<8 | uint64(folded[c])
+			k := kinds[c]
+			if k != last {
+				alike, last = 0, k
+			}
+			if alike++; alike < 3 || k == none {
+				continue
+			}
+			if !yield(uint32(bytes)&(trigrams-1)) || joins(bytes) && alike >= 5 && !yield(joint(bytes)) {
+				return
+			}
 		}
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }

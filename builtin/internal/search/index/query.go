@@ -14,7 +14,7 @@ type Query struct {
 func (q *Query) Require(texts []string) {
 	var set [][]uint32
 	for _, text := range texts {
-		list := keysOf(text)
+		list := slices.Compact(slices.Sorted(keysOf(text)))
 		if len(list) == 0 {
 			return
 		}
