@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -214,13 +215,22 @@ func (cs *Pool) Forget(principal string) {
 // End retires the sandboxes of all principals for a workspace, and returns when the unused ones have ended.
 func (cs *Pool) End(workspace string) {
 	match := func(key string) bool { return strings.HasSuffix(key, Key("", workspace)) }
-	for _, c := range cs.forget(match) {
+	cs.forget(match)
+	cs.closeRetired(func(c *Sandbox) bool { return c.users == 0 && match(c.key) })
+}
+
+// closeRetired ends some retired sandboxes, and waits for that. which is called under the lock.
+func (cs *Pool) closeRetired(which func(*Sandbox) bool) {
+	cs.mu.Lock()
+	all := slices.DeleteFunc(slices.Collect(maps.Keys(cs.retired)), func(c *Sandbox) bool { return !which(c) })
+	cs.mu.Unlock()
+	for _, c := range all {
 		_ = c.close(cs) // the end in the background logs the error
 	}
 }
 
-// forget retires the sandboxes with some keys, and returns those that nothing uses.
-func (cs *Pool) forget(match func(key string) bool) (unused []*Sandbox) {
+// forget retires the sandboxes with some keys.
+func (cs *Pool) forget(match func(key string) bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for key := range cs.open {
@@ -231,10 +241,4 @@ func (cs *Pool) forget(match func(key string) bool) (unused []*Sandbox) {
 	for s := range cs.starts {
 		s.forgotten = s.forgotten || match(s.key)
 	}
-	for c := range cs.retired {
-		if c.users == 0 && match(c.key) {
-			unused = append(unused, c)
-		}
-	}
-	return unused
 }

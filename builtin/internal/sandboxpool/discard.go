@@ -25,17 +25,6 @@ func (c *Sandbox) Discards() bool { return c.discard }
 
 // Drop ends the sandbox with a key, and what runs in it.
 func (cs *Pool) Drop(key string) {
-	match := func(other string) bool { return other == key }
-	cs.forget(match)
-	cs.mu.Lock()
-	var all []*Sandbox
-	for c := range cs.retired {
-		if match(c.key) {
-			all = append(all, c)
-		}
-	}
-	cs.mu.Unlock()
-	for _, c := range all {
-		_ = c.close(cs) // the end in the background logs the error
-	}
+	cs.forget(func(other string) bool { return other == key })
+	cs.closeRetired(func(c *Sandbox) bool { return c.key == key })
 }

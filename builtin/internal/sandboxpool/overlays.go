@@ -44,7 +44,8 @@ func (cs *Pool) overlays(c *Sandbox, tools toolCaches, sockets []string) []sandb
 			cs.unwatched.Go(func() { cs.tidyOverlays(time.Now(), overlayBytes) })
 		}
 	})
-	cs.awaitEnds(scratch)
+	// The layer of a sandbox that has ended is free once its end is over.
+	cs.closeRetired(func(c *Sandbox) bool { return c.users == 0 && c.policy.Commands().Scratch() == scratch })
 	key := filepath.Base(filepath.Dir(scratch)) + "-" + filepath.Base(scratch)
 	var dir string
 	for i := 0; i < overlaysAtOnce && c.overlay == nil; i++ {
@@ -114,21 +115,6 @@ func scratches(overlays []sandbox.Cache, scratch string) []string {
 		}
 	}
 	return nil
-}
-
-// awaitEnds waits for the end of sandboxes with a scratch directory that have no users: the next one gets their layer.
-func (cs *Pool) awaitEnds(scratch string) {
-	cs.mu.Lock()
-	var ended []*Sandbox
-	for c := range cs.retired {
-		if c.users == 0 && c.policy.Commands().Scratch() == scratch {
-			ended = append(ended, c)
-		}
-	}
-	cs.mu.Unlock()
-	for _, c := range ended {
-		_ = c.close(cs) // the end in the background logs the error
-	}
 }
 
 // tidyOverlays removes layers that are too old, and the oldest of those that have more bytes together. Those in use
