@@ -22,8 +22,9 @@ type version struct {
 
 // VersionOf returns the version that a stat describes, without the hash.
 func VersionOf(info fs.FileInfo) version {
-	dev, inode := identity(info)
-	return version{Size: info.Size(), ModTime: info.ModTime(), ChangeTime: changeTime(info), Dev: dev, Inode: inode}
+	v := version{Size: info.Size(), ModTime: info.ModTime()}
+	v.Dev, v.Inode, v.ChangeTime = identify(info)
+	return v
 }
 
 // HashOf returns the hash that versions and parts carry: SHA-256 of the bytes, which may come in pieces.
