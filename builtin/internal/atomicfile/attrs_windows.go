@@ -60,17 +60,6 @@ func checkWritable(dir *os.File, base string) error {
 // syncDir does nothing: directories cannot be synced.
 func syncDir(*os.File) error { return nil }
 
-// reserve does nothing: if there is no room, the write itself fails.
-func reserve(*os.File, int64) error { return nil }
-
-func dirPath(dir *os.File) string {
-	path, err := filepath.Abs(dir.Name())
-	if err != nil {
-		return dir.Name()
-	}
-	return path
-}
-
 // A file that another process has open, often a virus scanner that just saw it
 // change, cannot be renamed over for a moment.
 const (
