@@ -43,7 +43,6 @@ type file struct {
 	rootDir *rootDir
 	path    string // below the home
 	mark    string
-	moves   bool // the file is its own mark until it is finished
 	dir     string
 	usage   *usage // of the directory
 
@@ -66,14 +65,10 @@ type kept struct {
 // begins with name, such as "bash", and cannot be guessed. Create removes older results to make room; it returns
 // errQuota if those that must stay use up the quota. At most MaxOne bytes are stored.
 func (sh *PrincipalStore) Create(name string) (*file, error) {
-	return sh.create(name, unknownSize)
+	return sh.create(name, sh.store.cfg.MaxOne)
 }
 
-// unknownSize makes room for the longest possible result.
-const unknownSize = -1
-
-// create is Create for a result whose size, in bytes, may be known. If it is, the file appears under its path when it
-// is closed.
+// create is Create for a result of at most size bytes.
 func (sh *PrincipalStore) create(name string, size int64) (*file, error) {
 	h, err := sh.store.open()
 	if err != nil {
@@ -99,10 +94,7 @@ func (sh *PrincipalStore) create(name string, size int64) (*file, error) {
 
 func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*file, error) {
 	cfg := sh.store.cfg
-	moves := size != unknownSize
-	if size == unknownSize || size > cfg.MaxOne {
-		size = cfg.MaxOne
-	}
+	size = min(size, cfg.MaxOne)
 	dir := dirName(sh.principal)
 	u := sh.store.usageOf(dir)
 	if !u.hasRoom(size, cfg.Quota) {
@@ -113,7 +105,7 @@ func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*file, 
 	if !u.enter(cfg.Quota) {
 		return nil, errQuota
 	}
-	f := sh.store.file(h, dir, name, moves)
+	f := sh.store.file(h, dir, name)
 	err := h.root.MkdirAll(dir, 0o700)
 	if err == nil {
 		err = f.create()
@@ -129,14 +121,13 @@ func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*file, 
 }
 
 // file returns a new file of a directory; create makes it on disk.
-func (s *Store) file(h *rootDir, dir, name string, moves bool) *file {
+func (s *Store) file(h *rootDir, dir, name string) *file {
 	base := fileName(name)
 	f := &file{
 		store:   s,
 		rootDir: h,
 		path:    filepath.Join(dir, base),
 		mark:    filepath.Join(openName, h.owner, dir+"."+base),
-		moves:   moves,
 		dir:     dir,
 		usage:   s.usageOf(dir),
 	}
@@ -176,16 +167,12 @@ func (s *Store) measureLater(h *rootDir, dir string, u *usage) {
 	})
 }
 
-// create makes the mark, then the file, unless they are one.
+// create makes the mark, then the file.
 func (f *file) create() error {
 	const exclusive = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	mark, err := f.rootDir.root.OpenFile(f.mark, exclusive, 0o600)
 	if err != nil {
 		return err
-	}
-	if f.moves {
-		f.file = mark
-		return nil
 	}
 	if err := mark.Close(); err != nil {
 		return errors.Join(err, f.rootDir.removeIfThere(f.mark))
@@ -288,13 +275,7 @@ func (f *file) Close() error {
 	}
 	f.untrack()
 	defer f.store.measureLater(f.rootDir, f.dir, f.usage)
-	if !f.moves {
-		return f.rootDir.removeIfThere(f.mark)
-	}
-	if err := f.rootDir.root.Rename(f.mark, f.path); err != nil {
-		return errors.Join(err, f.remove(err))
-	}
-	return nil
+	return f.rootDir.removeIfThere(f.mark)
 }
 
 // Discard removes the file, finished or not: the result turned out not to be needed.

@@ -114,11 +114,6 @@ func (h *rootDir) evict(dir string, maxAge time.Duration, most remains) (left re
 	for _, r := range results {
 		left.bytes += r.size
 	}
-	for path, size := range unfinished {
-		if strings.HasPrefix(path, dir+"/") {
-			left.bytes += size // not 0 if the file is its own mark
-		}
-	}
 	left.files = len(results)
 	slices.SortFunc(results, func(a, b result) int { return a.time.Compare(b.time) })
 	for _, r := range results {
@@ -127,7 +122,7 @@ func (h *rootDir) evict(dir string, maxAge time.Duration, most remains) (left re
 		if !over || age < youngest {
 			continue
 		}
-		if _, marked := unfinished[filepath.ToSlash(r.path)]; !marked && h.removeIfThere(r.path) == nil {
+		if !unfinished[filepath.ToSlash(r.path)] && h.removeIfThere(r.path) == nil {
 			left.bytes -= r.size
 			left.files--
 		}
@@ -153,9 +148,9 @@ func (h *rootDir) list(dir string) ([]result, error) {
 	return results, err
 }
 
-// unfinished returns the paths, with slashes, of the files that have a mark of any owner, and the sizes of the marks.
-func (h *rootDir) unfinished() (map[string]int64, error) {
-	marked := make(map[string]int64)
+// unfinished returns the paths, with slashes, of the files that have a mark of any owner.
+func (h *rootDir) unfinished() (map[string]bool, error) {
+	marked := make(map[string]bool)
 	owners, err := h.entries(openName)
 	for _, o := range owners {
 		if !o.IsDir() {
@@ -166,9 +161,7 @@ func (h *rootDir) unfinished() (map[string]int64, error) {
 			return nil, err
 		}
 		for _, m := range marks {
-			if info, err := m.Info(); err == nil { // an error: removed meanwhile
-				marked[strings.Replace(m.Name(), ".", "/", 1)] = info.Size()
-			}
+			marked[strings.Replace(m.Name(), ".", "/", 1)] = true
 		}
 	}
 	return marked, err

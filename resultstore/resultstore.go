@@ -161,8 +161,7 @@ func (s *Store) reopen(lost *rootDir) (*rootDir, error) {
 //	DIR/NAME               a result
 //
 // A file without a mark is complete: a mark is made before its file and removed after the last byte. Marks are used,
-// not a rename at the end, because the path of a task's output is returned before the task ends. A result that is
-// already complete is written under the name of its mark, and renamed.
+// not a rename at the end, because the path of a task's output is returned before the task ends.
 type rootDir struct {
 	dir   string // real path
 	root  *os.Root
