@@ -17,15 +17,6 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// copyLimited copies at most the size of one message.
-func copyLimited(w io.Writer, r io.Reader) (int64, error) {
-	n, err := io.Copy(w, io.LimitReader(r, mcpserver.MaxMessage+1))
-	if err == nil && n > mcpserver.MaxMessage {
-		err = fmt.Errorf("they are longer than %d bytes", mcpserver.MaxMessage)
-	}
-	return n, err
-}
-
 func callCommand() *cobra.Command {
 	var flags hostFlags
 	var session, output string

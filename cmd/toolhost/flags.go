@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -242,9 +243,12 @@ func argument(cmd *cobra.Command, text string) ([]byte, error) {
 	if text != "-" {
 		return []byte(text), nil
 	}
-	var b strings.Builder
-	if _, err := copyLimited(&b, cmd.InOrStdin()); err != nil {
+	raw, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), mcpserver.MaxMessage+1))
+	if err == nil && len(raw) > mcpserver.MaxMessage {
+		err = fmt.Errorf("they are longer than %d bytes", mcpserver.MaxMessage)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reading the arguments: %w", err)
 	}
-	return []byte(b.String()), nil
+	return raw, nil
 }
