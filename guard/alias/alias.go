@@ -10,6 +10,8 @@ package alias
 import (
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // An Argument is what an argument that a tool does not have means. The zero Argument means nothing and is left out.
@@ -67,6 +69,18 @@ func Tool(name string) string { return byName[fold(name)] }
 func Instead(name string) (s substitute, ok bool) {
 	s, ok = substitutes[fold(name)]
 	return s, ok
+}
+
+// Misspelt reports whether a name differs from another one at most in case and in one letter, or in the order of its
+// letters.
+func Misspelt(name, other string) bool {
+	name, other = strings.ToLower(name), strings.ToLower(other)
+	letters := func(s string) []byte {
+		b := []byte(s)
+		slices.Sort(b)
+		return b
+	}
+	return levenshtein.ComputeDistance(name, other) <= 1 || slices.Equal(letters(name), letters(other))
 }
 
 // Ruled returns the tool that a rule on a name holds for: one that it stands for, or that it was a name of; "" if

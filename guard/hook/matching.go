@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
-
 	"github.com/toolhost/toolhost/guard/alias"
 	"github.com/toolhost/toolhost/guard/settings"
 )
@@ -114,7 +112,7 @@ func Idle(matcher string, tools []string) (remedy string) {
 	}
 	for name := range strings.FieldsFuncSeq(matcher, func(c rune) bool { return strings.ContainsRune("|, ^$()", c) }) {
 		meant := alias.Tool(name)
-		if i := slices.IndexFunc(tools, func(tool string) bool { return misspelt(name, tool) }); meant == "" && i >= 0 {
+		if i := slices.IndexFunc(tools, func(tool string) bool { return alias.Misspelt(name, tool) }); meant == "" && i >= 0 {
 			meant = tools[i]
 		}
 		if slices.Contains(tools, meant) {
@@ -122,15 +120,4 @@ func Idle(matcher string, tools []string) (remedy string) {
 		}
 	}
 	return ""
-}
-
-// misspelt reports whether a name differs from that of a tool by one letter, or by two letters that are exchanged.
-func misspelt(name, tool string) bool {
-	name, tool = strings.ToLower(name), strings.ToLower(tool)
-	letters := func(s string) []byte {
-		b := []byte(s)
-		slices.Sort(b)
-		return b
-	}
-	return levenshtein.ComputeDistance(name, tool) <= 1 || slices.Equal(letters(name), letters(tool))
 }

@@ -100,9 +100,7 @@ func (l *List) Idle(tools, served []string, unsure func(server string) bool) (wa
 			continue
 		}
 		server, _, _ := strings.Cut(strings.TrimPrefix(name, foreignPrefix), "__")
-		alike := func(other string) bool {
-			return strings.EqualFold(server, other) || nearly(strings.ToLower(server), strings.ToLower(other))
-		}
+		alike := func(other string) bool { return alias.Misspelt(server, other) }
 		why := ""
 		switch several := strings.Contains(server, "*"); {
 		case several && slices.ContainsFunc(served, unsure), !several && unsure(server):
@@ -127,7 +125,7 @@ func (l *List) meant(name string, tools []string) string {
 		}
 	}
 	for _, tool := range tools {
-		if strings.EqualFold(tool, name) || nearly(strings.ToLower(tool), strings.ToLower(name)) {
+		if alias.Misspelt(name, tool) {
 			return fmt.Sprintf(": did you mean %s?", tool)
 		}
 	}

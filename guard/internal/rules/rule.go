@@ -183,30 +183,11 @@ func misspelt(name string) string {
 		return ""
 	}
 	for _, tool := range ownTools {
-		if strings.EqualFold(name, tool) || nearly(strings.ToLower(name), strings.ToLower(tool)) {
+		if alias.Misspelt(name, tool) {
 			return tool
 		}
 	}
 	return ""
-}
-
-// nearly reports whether a and b differ by one inserted or replaced letter, or by two swapped neighbours.
-func nearly(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	i := 0
-	for i < len(a) && a[i] == b[i] {
-		i++
-	}
-	rest, other := a[i:], b[i:]
-	switch {
-	case len(a)+1 == len(b):
-		return rest == other[1:]
-	case len(a) != len(b) || rest == "":
-		return false
-	}
-	return rest[1:] == other[1:] || len(rest) > 1 && rest[0] == other[1] && rest[1] == other[0] && rest[2:] == other[2:]
 }
 
 // parameter splits a specifier of the form parameter:value. "npm:*" may also be the old form of "npm *"; which one is
