@@ -63,7 +63,7 @@ func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Re
 	u := c.g.upstreamFor(c.s, c.env.Principal, c.env.Scope)
 	refused := c.s.refused.count()
 	raw, err := c.ask(ctx, u, r)
-	retry := err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && r.idempotent || u.renewed(err))
+	retry := err != nil && ctx.Err() == nil && (err == errSession || isDeath(err) && r.idempotent || u.renewed(err))
 	if retry {
 		raw, err = c.ask(ctx, u, r)
 	}
@@ -88,9 +88,6 @@ func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Re
 	}
 	return out, err
 }
-
-// isSession reports whether a server refused a call because its session has ended. Such a call has not run.
-func isSession(err error) bool { return err == errSession }
 
 // isAuth reports whether a server refused the credentials of a call. Such a call has not run.
 func isAuth(err error) bool {

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,7 +202,7 @@ func (g *Gateway) Tools() []*builtin.Def { return *g.tools.Load() }
 func (g *Gateway) sorted() []*server {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.SortedFunc(maps.Values(g.servers), func(a, b *server) int { return compareNames(a.Name, b.Name) })
+	return slices.SortedFunc(maps.Values(g.servers), func(a, b *server) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // server returns the server of a name.

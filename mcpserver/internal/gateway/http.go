@@ -31,7 +31,7 @@ const (
 	maxErrorBody = 300 // characters of a response that is not a message
 )
 
-// errSession means that the server does not know the session any more.
+// errSession means that the server does not know the session any more. A call that gets it has not run.
 var errSession = errors.New("its session has ended")
 
 // An authError means that a server requires a login, or one with more scopes.
@@ -340,6 +340,8 @@ func (w *httpWire) notify(method string, params json.RawMessage) {
 		resp.Body.Close()
 	}
 }
+
+func (w *httpWire) initialized() {}
 
 func (w *httpWire) ended() <-chan struct{} { return w.gone }
 

@@ -5,8 +5,6 @@ import (
 	"unicode"
 )
 
-func compareNames(a, b string) int { return strings.Compare(a, b) }
-
 // cleanName replaces the characters that are not allowed in the name of a tool.
 func cleanName(name string) string {
 	return strings.Map(func(r rune) rune {

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard/hostprogram"
@@ -36,7 +36,8 @@ func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error 
 		return err
 	}
 	defer closeAll(files)
-	w := &processHosts{open: true}
+	w := &processWire{}
+	w.fetches.Store(true)
 	spec := builtin.ServerSpec{
 		Key:  fmt.Sprintf("\x00mcp\x00%s\x00%d", u.srv.Name, u.g.nextID.Add(1)),
 		Argv: append([]string{command}, e.Args...), Dir: dir, Env: serverEnv(e), Files: files,
@@ -48,7 +49,7 @@ func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error 
 		spec.Domains, spec.Env = append(slices.Clone(spec.Domains), hosts...), append(spec.Env, env...)
 		spec.Reaches = func(host string) bool {
 			is := func(one string) bool { return one == host || strings.HasPrefix(one, host+":") }
-			return w.isOpen() || !slices.ContainsFunc(hosts, is) || slices.ContainsFunc(e.domains(), is)
+			return w.fetches.Load() || !slices.ContainsFunc(hosts, is) || slices.ContainsFunc(e.domains(), is)
 		}
 	}
 	p, err := u.g.cfg.Start(ctx, u.srv.Name, u.principal, spec)
@@ -56,14 +57,15 @@ func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error 
 		closeAll(ours)
 		return err
 	}
-	s.w = &processWire{stdioWire: newStdioWire(p, ours[0], ours[1], readLast(ours[2]), s), hosts: w}
+	w.stdioWire = newStdioWire(p, ours[0], ours[1], readLast(ours[2]), s)
+	s.w = w
 	return nil
 }
 
-// A processWire is a stdioWire. Its process may reach the package registries until it is initialized.
+// A processWire is a stdioWire.
 type processWire struct {
 	*stdioWire
-	hosts *processHosts
+	fetches atomic.Bool // its process may reach the package registries; false once it is initialized
 }
 
 // request sends a request. What the process changes until it has answered is not a person's.
@@ -77,26 +79,8 @@ func (w *processWire) request(ctx context.Context, method string, params json.Ra
 }
 
 func (w *processWire) initialized() {
-	w.hosts.close()
+	w.fetches.Store(false)
 	w.stdioWire.initialized()
-}
-
-// processHosts records whether a process may still reach the package registries.
-type processHosts struct {
-	mu   sync.Mutex
-	open bool
-}
-
-func (h *processHosts) isOpen() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.open
-}
-
-func (h *processHosts) close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.open = false
 }
 
 // pipes returns descriptors 0, 1 and 2 of a process, and the ends that the host keeps.

@@ -290,11 +290,7 @@ func (s *session) latest() (found *activeCall) {
 
 // silent returns the cause of ending a call without a response or progress.
 func (s *session) silent() error {
-	text := ""
-	if w, ok := s.w.(talker); ok {
-		text = w.words()
-	}
-	return fmt.Errorf("it was silent for %s%s", silence, text)
+	return fmt.Errorf("it was silent for %s%s", silence, s.w.words())
 }
 
 // call sends a request that may take long and waits for its result.
@@ -306,9 +302,9 @@ func (s *session) call(ctx context.Context, method string, params map[string]any
 	defer time.AfterFunc(limit, func() { cancel(fmt.Errorf("it did not answer within %s", limit)) }).Stop()
 	c.ctx, c.alive = ctx, time.AfterFunc(silence, func() { cancel(s.silent()) })
 	defer c.alive.Stop()
-	if w, ok := s.w.(talker); ok && c.env.Progress != nil {
+	if c.env.Progress != nil {
 		defer time.AfterFunc(noiseTime, func() {
-			if odd := w.unexpected(); odd != "" {
+			if odd := s.w.unexpected(); odd != "" {
 				c.env.Progress("it does not answer, and has written: " + odd)
 			}
 		}).Stop()

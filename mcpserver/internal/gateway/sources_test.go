@@ -96,7 +96,7 @@ func TestSources(t *testing.T) {
 			})
 			entries, problems := Sources{Settings: set, Roots: []string{ws}, Home: dir,
 				Managed: []string{filepath.Join(dir, "managed")}}.Load()
-			slices.SortFunc(entries, func(a, b *Entry) int { return compareNames(a.Name, b.Name) })
+			slices.SortFunc(entries, func(a, b *Entry) int { return strings.Compare(a.Name, b.Name) })
 			var got []string
 			for _, e := range entries {
 				if e.Refused == "" {

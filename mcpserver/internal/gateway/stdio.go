@@ -25,6 +25,11 @@ type wire interface {
 	notify(method string, params json.RawMessage)
 	// setVersion sets the negotiated version of the protocol.
 	setVersion(version string)
+	// initialized is called when the server is ready.
+	initialized()
+	// unexpected returns what the server wrote besides messages since then, or "", and words what an error says of it.
+	unexpected() string
+	words() string
 	// ended returns a channel that is closed when the connection has ended. Then why returns the reason.
 	ended() <-chan struct{}
 	why() error

@@ -72,6 +72,9 @@ func (w *stepWire) end(reason error) {
 
 func (w *stepWire) notify(string, json.RawMessage) {}
 func (w *stepWire) setVersion(string)              {}
+func (w *stepWire) initialized()                   {}
+func (w *stepWire) unexpected() string             { return "" }
+func (w *stepWire) words() string                  { return "" }
 func (w *stepWire) ended() <-chan struct{}         { return w.gone }
 func (w *stepWire) why() error                     { return w.reason }
 func (w *stepWire) close()                         { w.end(errStopped) }

@@ -179,8 +179,8 @@ func (u *upstream) listenForNoise(now *start) {
 func (u *upstream) tellNoise(now *start) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	w, ok := now.w.(talker)
-	if !ok || u.starting != now || w.unexpected() == "" {
+	w := now.w
+	if w == nil || u.starting != now || w.unexpected() == "" {
 		return false
 	}
 	now.noise = fmt.Errorf("it is not ready after %s; a later attempt may succeed%s", noiseTime, w.words())
@@ -260,13 +260,11 @@ func (u *upstream) begin(ctx context.Context) (*session, error) {
 		err = s.learn(ctx)
 	}
 	if err == nil {
-		if e, ok := s.w.(interface{ initialized() }); ok {
-			e.initialized()
-		}
+		s.w.initialized()
 		return s, nil
 	}
-	if w, ok := s.w.(talker); ok && !isDeath(err) {
-		err = fmt.Errorf("%w%s", err, w.words())
+	if !isDeath(err) {
+		err = fmt.Errorf("%w%s", err, s.w.words())
 	}
 	s.w.close()
 	return nil, err
@@ -293,12 +291,6 @@ func (u *upstream) remember(auth *authError) {
 func isDeath(err error) bool {
 	_, ok := errors.AsType[*errDied](err)
 	return ok
-}
-
-// A talker is a wire that records what the server writes besides messages.
-type talker interface {
-	unexpected() string
-	words() string
 }
 
 // follow watches for the end of a session, and subscribes to changes of the lists.
