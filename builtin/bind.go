@@ -256,22 +256,7 @@ func members(raw []byte) (given map[string]json.RawMessage, twice string, ok boo
 	if json.Unmarshal(raw, &given) != nil {
 		return nil, "", false
 	}
-	return given, repeatedName(raw), true
-}
-
-// repeatedName returns a duplicate name of an object, or "". It compares names after decoding their escapes.
-func repeatedName(object []byte) string {
-	dec, seen := json.NewDecoder(bytes.NewReader(object)), map[string]bool{}
-	for _, _ = dec.Token(); dec.More(); { // after its brace
-		token, err := dec.Token()
-		name, ok := token.(string)
-		var value json.RawMessage
-		if err != nil || !ok || seen[name] || dec.Decode(&value) != nil {
-			return name
-		}
-		seen[name] = true
-	}
-	return ""
+	return given, jsontext.Repeated(raw), true
 }
 
 // surrogates are escapes of halves of a character: a high one, a low one, or any other escape, so that a backslash is

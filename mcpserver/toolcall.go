@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/builtin/jsontext"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
@@ -132,25 +133,12 @@ func unquoted(value json.RawMessage) json.RawMessage {
 // uniqueMembers returns the members of an object. It returns an error if the value is not an object or has a duplicate
 // member: a check between client and host could have read the other one.
 func uniqueMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
-	dec := json.NewDecoder(strings.NewReader(string(object)))
-	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil || members == nil {
 		return nil, fmt.Errorf("expected one JSON object, got %s", clipped(string(object)))
 	}
-	members := map[string]json.RawMessage{}
-	for dec.More() {
-		token, err := dec.Token()
-		name, _ := token.(string)
-		var value json.RawMessage
-		if err == nil {
-			err = dec.Decode(&value)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("expected one JSON object: %w", err)
-		}
-		if members[name] != nil {
-			return nil, fmt.Errorf("%q occurs twice: give it once", clipped(name))
-		}
-		members[name] = value
+	if name := jsontext.Repeated(object); name != "" {
+		return nil, fmt.Errorf("%q occurs twice: give it once", clipped(name))
 	}
 	return members, nil
 }

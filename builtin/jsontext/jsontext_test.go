@@ -99,3 +99,14 @@ func check(t *testing.T, text []byte) {
 		t.Errorf("%q was changed", before)
 	}
 }
+
+func TestRepeated(t *testing.T) {
+	for object, want := range map[string]string{
+		`{"a":1,"b":{"a":2}}`: "", `{"a":1,"b":2,"a":3}`: "a", `{"a":1,"\u0061":2}`: "a", `{"a":1,"A":2}`: "",
+		`["a","a"]`: "", `{"a":1,"a"`: "", ``: "",
+	} {
+		if got := jsontext.Repeated([]byte(object)); got != want {
+			t.Errorf("%s: got %q, want %q", object, got, want)
+		}
+	}
+}

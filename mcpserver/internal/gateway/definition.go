@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/toolhost/toolhost/builtin/jsontext"
 )
 
 // A kind is a kind of definitions that servers list.
@@ -122,20 +125,11 @@ func (d *definition) check() (err error) {
 // namesIn returns the different strings that a definition gives as its name, in members whose names differ only in
 // case too.
 func namesIn(raw json.RawMessage, key string) (names []string) {
-	d, seen := json.NewDecoder(bytes.NewReader(raw)), map[string]bool{}
-	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return nil
-	}
-	for d.More() {
-		token, err := d.Token()
-		member, _ := token.(string)
-		var value any
-		if err != nil || d.Decode(&value) != nil {
-			break
-		}
-		if name, ok := value.(string); ok && folded(member) == folded(key) && !seen[name] {
-			seen[name] = true
-			names = append(names, name)
+	for member, value := range jsontext.Members(raw) {
+		var name *string
+		if folded(member) == folded(key) && json.Unmarshal(value, &name) == nil && name != nil &&
+			!slices.Contains(names, *name) {
+			names = append(names, *name)
 		}
 	}
 	return names

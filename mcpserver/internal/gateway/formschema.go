@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/builtin/jsontext"
 )
 
 // A schemaObject has the members of a schema by name.
@@ -35,13 +37,8 @@ func members(raw json.RawMessage) (all schemaObject, names []string, err error) 
 	if err := json.Unmarshal(raw, &all); err != nil || all == nil {
 		return nil, nil, errors.New("it is not an object")
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	_, _ = d.Token() // the brace; raw has been decoded
-	for d.More() {
-		token, _ := d.Token()
-		var skip json.RawMessage
-		_ = d.Decode(&skip)
-		names = append(names, token.(string))
+	for name := range jsontext.Members(raw) {
+		names = append(names, name)
 	}
 	return all, names, nil
 }

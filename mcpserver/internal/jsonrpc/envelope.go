@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/toolhost/toolhost/builtin/jsontext"
 )
 
 // An Envelope has the parts of a message that are needed before the library handles it.
@@ -252,17 +254,7 @@ func ambiguous(message []byte) string {
 // case. It calls each for the known names.
 func duplicateName(object []byte, known []string, each func(name string, value json.RawMessage)) string {
 	var seen []string
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
-		return ""
-	}
-	for dec.More() {
-		token, err := dec.Token()
-		name, ok := token.(string)
-		var value json.RawMessage
-		if err != nil || !ok || dec.Decode(&value) != nil {
-			return "" // not reached: Open has decoded the message
-		}
+	for name, value := range jsontext.Members(object) {
 		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
 			continue
 		}
