@@ -220,13 +220,7 @@ func findAgent(env *Env, name string) (agent.Definition, error) {
 }
 
 // clippedName returns the beginning of a name that a model has given.
-func clippedName(name string) string {
-	const longest = 60
-	if r := []rune(name); len(r) > longest {
-		return string(r[:longest]) + "…"
-	}
-	return name
-}
+func clippedName(name string) string { return firstRunes(name, 60) }
 
 // continues makes the run continue an agent that has ended.
 func (r *agentRun) continues() error {

@@ -338,8 +338,7 @@ func recordCat(env *Env, command guard.Exec, dir guard.Path, r *shell.Result) {
 	for _, name := range names {
 		path, err := env.Policy.ResolveIn(dir, name)
 		if err != nil || refuseSpecial(path) != nil ||
-			env.Policy.Judge(guard.Intent{Tool: Read.Name,
-				Effects: []guard.Effect{guard.Read{Path: path}}}).Action != guard.Allow {
+			readVerdict(env.Policy, path).Action != guard.Allow {
 			return
 		}
 		content, info, ok := smallFile(path)

@@ -123,8 +123,7 @@ func edit(ctx context.Context, env *Env, path guard.Path, in editInput) (Result,
 // showPlace returns the error for an Edit of an unread file, with the lines around the only match of old_string. They
 // count as read, so that the same call succeeds when it is repeated.
 func (t *target) showPlace(env *Env, in editInput, unread error) error {
-	if env.Policy.Judge(guard.Intent{Tool: Read.Name,
-		Effects: []guard.Effect{guard.Read{Path: t.path}}}).Action != guard.Allow {
+	if readVerdict(env.Policy, t.path).Action != guard.Allow {
 		return unread
 	}
 	if kind, _ := document.Detect(t.content[:min(len(t.content), document.DetectBytes)],

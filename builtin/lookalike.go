@@ -166,7 +166,12 @@ func namesLike(policy *guard.Policy, dir guard.Path, name string, form func(stri
 func mayRead(policy *guard.Policy, path guard.Path) bool {
 	info, err := path.Stat()
 	return err == nil && !policy.Hidden(path.Real(), info.IsDir()) &&
-		policy.Judge(guard.Intent{Tool: "Read", Effects: []guard.Effect{guard.Read{Path: path}}}).Action == guard.Allow
+		readVerdict(policy, path).Action == guard.Allow
+}
+
+// readVerdict returns what the rules say of a Read of a file.
+func readVerdict(policy *guard.Policy, path guard.Path) guard.Verdict {
+	return policy.Judge(guard.Intent{Tool: "Read", Effects: []guard.Effect{guard.Read{Path: path}}})
 }
 
 func alikeNote(path guard.Path) string {

@@ -40,8 +40,7 @@ func previewEdit(env *Env, path guard.Path, in editInput) string {
 // standingText reads a file that a change would replace. It returns nil for one that is missing, is not text, or may
 // not be read without a question.
 func standingText(policy *guard.Policy, path guard.Path) *text.Text {
-	if policy.Judge(guard.Intent{Tool: Read.Name,
-		Effects: []guard.Effect{guard.Read{Path: path}}}).Action != guard.Allow {
+	if readVerdict(policy, path).Action != guard.Allow {
 		return nil
 	}
 	dir, base, err := path.OpenParent()

@@ -102,7 +102,7 @@ func (k Skills) MayRead(file string) bool {
 	if err != nil {
 		return false
 	}
-	v := k.Policy.Judge(guard.Intent{Tool: Read.Name, Effects: []guard.Effect{guard.Read{Path: path}}})
+	v := readVerdict(k.Policy, path)
 	return v.Action == guard.Allow || v.Action == guard.Ask && v.Rule == guard.RuleBoundary
 }
 

@@ -161,8 +161,7 @@ func readable(policy *guard.Policy, path string) error {
 	if err != nil {
 		return err
 	}
-	if v := policy.Judge(guard.Intent{Tool: "Read",
-		Effects: []guard.Effect{guard.Read{Path: p}}}); v.Action == guard.Deny {
+	if v := readVerdict(policy, p); v.Action == guard.Deny {
 		return v
 	}
 	return nil

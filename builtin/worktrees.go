@@ -295,9 +295,5 @@ func writable(policy *guard.Policy, path string) error {
 	if err != nil {
 		return err
 	}
-	if v := policy.Judge(guard.Intent{Tool: "Edit",
-		Effects: []guard.Effect{guard.Write{Path: entry}}}); v.Action == guard.Deny {
-		return v
-	}
-	return nil
+	return mayWrite(policy, entry)
 }
