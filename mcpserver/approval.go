@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,14 +40,46 @@ const (
 type approver struct {
 	questions   *approvals.Store
 	always      alwaysAllowed
-	suspensions suspensions
+	suspensions questioned[*suspended]
 	waiting     waitingRecords
-	pages       openPages
+	pages       questioned[*openPage]
 	asker       Asker // nil: the operator cannot be asked
 	policies    *policies
 	log         *slog.Logger
 	// uncontained is set once a command has run outside of any containment without a person's approval.
 	uncontained atomic.Bool
+}
+
+// A questioned holds values by the states of questions, until these end.
+type questioned[T any] struct {
+	mu  sync.Mutex
+	all map[string]T
+}
+
+func (k *questioned[T]) put(state string, v T) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil {
+		k.all = map[string]T{}
+	}
+	k.all[state] = v
+	time.AfterFunc(approvals.Kept, func() { k.take(state) })
+}
+
+// get returns the value of a question, or the zero value.
+func (k *questioned[T]) get(state string) T {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.all[state]
+}
+
+// take is get, and removes the value.
+func (k *questioned[T]) take(state string) T {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	v := k.all[state]
+	delete(k.all, state)
+	return v
 }
 
 // decide returns the final verdict on a call that requires approval. Without an answer it returns a question if

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -93,46 +91,20 @@ func (s *Server) toQuestion(ctx context.Context, a *Admission, req Request, q *Q
 		_ = json.Unmarshal(q.Form, &shown) // the client reports missing fields
 	} else if s.opens(ctx, q) {
 		shown = page(q)
-		s.host.approvals.pages.open(q.State,
-			func() *Answer { return s.host.approvals.askOperator(context.WithoutCancel(ctx), a, req, q) })
+		opened := &openPage{answered: make(chan struct{})}
+		s.host.approvals.pages.put(q.State, opened)
+		go func() {
+			opened.answer = s.host.approvals.askOperator(context.WithoutCancel(ctx), a, req, q)
+			close(opened.answered)
+		}()
 	}
 	return server.NewInputRequestBuilder(q.State).Elicit(questionID, shown).ToolResult()
 }
 
-// An openPages holds the answers to questions whose pages were opened, by the state of the question.
-type openPages struct {
-	mu      sync.Mutex
-	answers map[string]*openPage
-}
-
+// An openPage is the answer to a question whose page was opened.
 type openPage struct {
 	answered chan struct{} // closed once there is an answer
 	answer   *Answer
-}
-
-func (o *openPages) open(state string, ask func() *Answer) {
-	p := &openPage{answered: make(chan struct{})}
-	o.mu.Lock()
-	if o.answers == nil {
-		o.answers = map[string]*openPage{}
-	}
-	o.answers[state] = p
-	o.mu.Unlock()
-	time.AfterFunc(approvals.Kept, func() {
-		o.mu.Lock()
-		delete(o.answers, state)
-		o.mu.Unlock()
-	})
-	go func() {
-		p.answer = ask()
-		close(p.answered)
-	}()
-}
-
-func (o *openPages) of(state string) *openPage {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.answers[state]
 }
 
 // answerTo returns the answer that a repeated call carries. If the question's page was opened, and the person did not
@@ -142,7 +114,7 @@ func (s adapter) answerTo(ctx context.Context, c *message, p mcp.MultiRoundTripP
 	if c.peer.Unattended {
 		return nil, nil
 	}
-	from, opened := answerIn(p), s.host.approvals.pages.of(p.RequestState)
+	from, opened := answerIn(p), s.host.approvals.pages.get(p.RequestState)
 	if from == nil || opened == nil || !accepted(p) || c.admission.err != nil {
 		return from, nil
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/toolhost/toolhost/guard/hostpreset"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
 // If rules apply to commands, the programs that a command starts are judged when they start, and in a sandbox always
@@ -308,30 +307,6 @@ type suspended struct {
 	asked  *builtin.ExecAsked
 	q      *Question
 	digest []byte
-}
-
-// A suspensions holds the waiting calls by the states of their questions.
-type suspensions struct {
-	mu    sync.Mutex
-	calls map[string]*suspended
-}
-
-func (s *suspensions) put(state string, c *suspended) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.calls == nil {
-		s.calls = map[string]*suspended{}
-	}
-	s.calls[state] = c
-	time.AfterFunc(approvals.Kept, func() { s.take(state) })
-}
-
-func (s *suspensions) take(state string) *suspended {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.calls[state]
-	delete(s.calls, state)
-	return c
 }
 
 // suspend ends a call with a question about a program.
