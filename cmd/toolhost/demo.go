@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -112,13 +110,13 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if d.talk, err = startStdio(ctx, self, d.place); err != nil {
 		return err
 	}
-	if err = d.talk.greet(ctx, Modern); err == nil {
+	if err = d.talk.Greet(ctx, Modern, nil); err == nil {
 		err = d.introduce(ctx)
 	}
 	if err == nil {
 		err = d.work(ctx)
 	}
-	if err = errors.Join(err, d.talk.end()); err != nil {
+	if err = d.talk.close(err); err != nil {
 		return err
 	}
 	return d.takeBack(ctx, self)
@@ -177,7 +175,7 @@ func (d *demo) git(ctx context.Context, args ...string) (string, error) {
 // introduce says what is shown, and what is missing on this machine.
 func (d *demo) introduce(ctx context.Context) error {
 	var err error
-	if d.tools, err = d.talk.tools(ctx); err != nil {
+	if d.tools, err = d.talk.Tools(ctx); err != nil {
 		return err
 	}
 	d.say("A played agent calls toolhost in %s, which is removed at the end.\n", d.root)
@@ -216,9 +214,7 @@ func (d *demo) work(ctx context.Context) error {
 		return nil
 	}
 	d.say("Now you are there to be asked.\n\n")
-	d.talk.Client = client.NewClient(d.talk.GetTransport(), client.WithDiscoverTimeout(-1),
-		client.WithElicitationHandler(d))
-	if err := d.talk.greet(ctx, Modern); err != nil {
+	if err := d.talk.Greet(ctx, Modern, d.ask); err != nil {
 		return err
 	}
 	_, err := d.call(ctx, demoCall{shown: "$ " + demoPush, tool: "Bash", args: map[string]any{"command": demoPush}})
@@ -236,7 +232,7 @@ func (d *demo) call(ctx context.Context, c demoCall) (string, error) {
 	d.say("agent  %s\n", coloured(d.out, faint, c.shown))
 	var got demoAnswer
 	var err error
-	if got.text, got.failed, err = d.talk.call(ctx, c.tool, c.args); err != nil {
+	if got.text, got.failed, err = d.talk.Call(ctx, c.tool, c.args); err != nil {
 		return "", err
 	}
 	mark := coloured(d.out, green, "done")
@@ -258,16 +254,14 @@ func (d *demo) block(first, text string) {
 	d.say("%s%s\n\n", first, strings.TrimSpace(text))
 }
 
-// Elicit implements client.ElicitationHandler: it puts a question to the person.
-func (d *demo) Elicit(ctx context.Context, question mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
-	d.block("you    ", question.Params.Message)
+// ask puts a question to the person, and returns the decision.
+func (d *demo) ask(ctx context.Context, question string) string {
+	d.block("you    ", question)
 	d.say("       Allow it? [y/N] ")
-	decision := "deny"
 	if said := d.line(ctx, "n (the answer without a terminal)"); said == "y" || said == "yes" {
-		decision = "allow once"
+		return "allow once"
 	}
-	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{
-		Action: mcp.ElicitationResponseActionAccept, Content: map[string]any{"decision": decision}}}, nil
+	return "deny"
 }
 
 // line reads a line from the person. Without a terminal it prints and returns the given answer.

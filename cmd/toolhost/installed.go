@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
 	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/client"
 )
 
 // entryLimit is how long an entry may take to answer after it was written: what clients give a server to start.
@@ -45,10 +45,10 @@ func entryTools(ctx context.Context, r clients.Request) (names []string, err err
 	if err != nil {
 		return nil, err
 	}
-	if err = t.greet(ctx, Modern); err == nil {
-		names, err = t.tools(ctx)
+	if err = t.Greet(ctx, Modern, nil); err == nil {
+		names, err = t.Tools(ctx)
 	}
-	err = errors.Join(err, t.end())
+	err = t.close(err)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
@@ -67,7 +67,8 @@ func reach(ctx context.Context, r clients.Request) (*talk, error) {
 			}
 			token = strings.TrimSpace(string(raw))
 		}
-		return reachHTTP(r.Server.URL, token, nil)
+		c, err := client.NewHTTP(r.Server.URL, token, nil)
+		return &talk{c, &complaint{}, func() error { return nil }}, err
 	}
 	dir, err := os.Getwd() // it is also the project for an entry of a project
 	if err != nil {

@@ -11,9 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/client/transport"
-	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/toolhost/toolhost/mcpserver/client"
 )
 
 // Limit bounds each conversation, the start of the program included.
@@ -98,68 +96,19 @@ func environment() []string {
 	return kept
 }
 
-// A talk is a conversation with a server as its client.
+// A talk is a conversation with a server that this process may have started.
 type talk struct {
 	*client.Client
 	stderr *complaint
-	// end ends the server, if this process has started it. The error has its error output if it did not end well.
-	end func() error
+	end    func() error // ends a server that this process has started; the error has its error output
 }
 
-// newTalk returns a conversation over a transport.
-func newTalk(wire transport.Interface) *talk {
-	return &talk{stderr: &complaint{}, end: func() error { return nil },
-		// The context bounds the first answer: that of a remote server takes long.
-		Client: client.NewClient(wire, client.WithDiscoverTimeout(-1))}
-}
-
-// greet begins the conversation in an era.
-func (t *talk) greet(ctx context.Context, era string) error {
-	var hello mcp.InitializeRequest
-	hello.Params.ProtocolVersion = era
-	hello.Params.ClientInfo = mcp.Implementation{Name: "toolhost doctor", Version: "1"}
-	err := t.Start(ctx)
-	if err == nil {
-		_, err = t.Initialize(ctx, hello)
-	}
-	refused := (*transport.AuthorizationRequiredError)(nil)
-	switch {
-	case errors.As(err, &refused):
-		return errors.New("initialize: the server does not know the token")
-	case err != nil:
-		return fmt.Errorf("initialize: %w%s", err, t.stderr)
-	case t.ProtocolVersion() != era:
-		return fmt.Errorf("initialize: the revision %q was answered to %s", t.ProtocolVersion(), era)
-	}
-	return nil
-}
-
-// tools lists the names of the tools that are served.
-func (t *talk) tools(ctx context.Context) (names []string, err error) {
-	list, err := t.ListTools(ctx, mcp.ListToolsRequest{})
+// close ends the conversation, whose error is given.
+func (t *talk) close(err error) error {
 	if err != nil {
-		return nil, fmt.Errorf("tools/list: %w%s", err, t.stderr)
+		err = fmt.Errorf("%w%s", err, t.stderr)
 	}
-	for _, tool := range list.Tools {
-		names = append(names, tool.Name)
-	}
-	return names, nil
-}
-
-// call calls a tool, and returns the text of its result.
-func (t *talk) call(ctx context.Context, tool string, args map[string]any) (text string, failed bool, err error) {
-	var request mcp.CallToolRequest
-	request.Params.Name, request.Params.Arguments = tool, args
-	result, err := t.CallTool(ctx, request)
-	if err != nil {
-		return "", false, fmt.Errorf("tools/call: %w%s", err, t.stderr)
-	}
-	for _, part := range result.Content {
-		if content, ok := part.(mcp.TextContent); ok {
-			text += content.Text
-		}
-	}
-	return text, result.IsError, nil
+	return errors.Join(err, t.Close(), t.end())
 }
 
 func converse(ctx context.Context, over, era string, p place, start func(context.Context) (*talk, error)) Result {
@@ -174,7 +123,7 @@ func converse(ctx context.Context, over, era string, p place, start func(context
 			err = cause
 		}
 		r.Took = time.Since(began)
-		err = errors.Join(err, t.end())
+		err = t.close(err)
 	}
 	r.Err = err
 	return r
@@ -182,17 +131,17 @@ func converse(ctx context.Context, over, era string, p place, start func(context
 
 // examine runs the conversation, and returns how many tools are listed.
 func (t *talk) examine(ctx context.Context, era string, p place) (tools int, err error) {
-	if err := t.greet(ctx, era); err != nil {
+	if err := t.Greet(ctx, era, nil); err != nil {
 		return 0, err
 	}
-	names, err := t.tools(ctx)
+	names, err := t.Tools(ctx)
 	if err != nil {
 		return 0, err
 	}
 	if !slices.Contains(names, "Read") {
 		return len(names), fmt.Errorf("tools/list: Read is not among the %d tools; is it denied by a rule?", len(names))
 	}
-	text, failed, err := t.call(ctx, "Read", map[string]any{"file_path": fileName})
+	text, failed, err := t.Call(ctx, "Read", map[string]any{"file_path": fileName})
 	if err == nil && (failed || !strings.Contains(text, p.content)) {
 		err = fmt.Errorf("tools/call: Read did not return the file: %s", text)
 	}

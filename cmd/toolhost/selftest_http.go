@@ -12,7 +12,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/toolhost/toolhost/mcpserver/client"
 )
 
 // announced precedes the address in the output of the program.
@@ -46,13 +46,11 @@ func startHTTP(ctx context.Context, program string, p place) (*talk, error) {
 	}()
 	select {
 	case url := <-found:
-		t, err := reachHTTP(url, p.token, &http.Transport{}) // no proxy: the program is on this machine
+		c, err := client.NewHTTP(url, p.token, &http.Transport{}) // no proxy: the program is on this machine
 		if err != nil {
 			return nil, errors.Join(err, interrupt(cmd, ended, stderr))
 		}
-		t.stderr = stderr
-		t.end = func() error { return errors.Join(t.Close(), interrupt(cmd, ended, stderr)) }
-		return t, nil
+		return &talk{c, stderr, func() error { return interrupt(cmd, ended, stderr) }}, nil
 	case err := <-ended:
 		return nil, fmt.Errorf("it did not listen: %w%s", err, stderr)
 	}
@@ -72,14 +70,4 @@ func interrupt(cmd *exec.Cmd, ended <-chan error, stderr *complaint) error {
 		return fmt.Errorf("it did not end well: %w%s", err, stderr)
 	}
 	return nil
-}
-
-// reachHTTP returns a conversation with a server that listens. It does not end the server.
-func reachHTTP(url, token string, via http.RoundTripper) (*talk, error) {
-	wire, err := transport.NewStreamableHTTP(url, transport.WithHTTPBasicClient(&http.Client{Transport: via}),
-		transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
-	if err != nil {
-		return nil, err
-	}
-	return newTalk(wire), nil
 }

@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/toolhost/toolhost/mcpserver/client"
 )
 
 // endTime is how long the program may take to end.
@@ -39,16 +38,12 @@ func startServer(ctx context.Context, dir string, env []string, program string, 
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("it cannot be started: %w", err)
 	}
-	t := newTalk(transport.NewIO(out, in, nil))
-	t.stderr = stderr
-	t.end = func() error {
-		err := t.Close()
-		if e := cmd.Wait(); e != nil {
-			err = errors.Join(err, fmt.Errorf("it did not end well: %w%s", e, stderr))
+	return &talk{client.New(out, in), stderr, func() error {
+		if err := cmd.Wait(); err != nil {
+			return fmt.Errorf("it did not end well: %w%s", err, stderr)
 		}
-		return err
-	}
-	return t, nil
+		return nil
+	}}, nil
 }
 
 // A complaint is the beginning of what a program writes on stderr.

@@ -141,6 +141,7 @@ var mcpserverMayImport = map[string][]string{
 	},
 	"mcpserver/audit":               {},
 	"mcpserver/auth":                {},
+	"mcpserver/client":              {},
 	"mcpserver/doctor":              {"mcpserver/audit"},
 	"mcpserver/internal/gateway":    {},
 	"mcpserver/internal/approvals":  {},
