@@ -35,7 +35,6 @@ var resolved = map[string]string{
 	"cmd/toolhost/selftest_http.go":                       "this program",
 	"cmd/toolhost/selftest_stdio.go":                      "this program",
 	"cmd/toolhost/try.go":                                 "this program",
-	"guard/hook/group_unix.go":                            "the path that the hook was found at",
 	"guard/sandbox/namespaces_start_linux.go":             "this program",
 	"guard/sandbox/seatbelt_darwin.go":                    "a fixed path of the system",
 	"guard/sandbox/internal/supervisor/spawn_linux.go":    "in the sandbox",
