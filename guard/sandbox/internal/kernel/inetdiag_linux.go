@@ -11,13 +11,14 @@ import (
 
 // inetRequest is a netlink message with struct inet_diag_req_v2, for one TCP socket.
 type inetRequest struct {
-	header                     unix.NlMsghdr
-	family, protocol, ext, pad uint8
-	states                     uint32
-	sport, dport               [2]byte
-	src, dst                   [16]byte
-	device                     uint32
-	cookie                     [2]uint32
+	header           unix.NlMsghdr
+	family, protocol uint8
+	_                [2]uint8 // ext, pad
+	states           uint32
+	sport, dport     [2]byte
+	src, dst         [16]byte
+	_                uint32 // the interface
+	cookie           [2]uint32
 }
 
 // Where struct inet_diag_msg has the port of the socket itself, its address, and its inode, in bytes.

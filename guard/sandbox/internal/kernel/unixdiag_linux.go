@@ -20,12 +20,14 @@ const (
 
 // request is a netlink message with struct unix_diag_req.
 type request struct {
-	header        unix.NlMsghdr
-	family, proto uint8
-	_             uint16
-	states, inode uint32
-	show          uint32
-	cookie        [2]uint32
+	header unix.NlMsghdr
+	family uint8
+	_      uint8 // the protocol
+	_      uint16
+	states uint32
+	_      uint32 // the inode
+	show   uint32
+	_      [2]uint32 // the cookie
 }
 
 // A SocketTable is the list of the Unix and TCP sockets of one network namespace.
