@@ -266,8 +266,8 @@ func (t *trial) run(ctx context.Context, program, url string, argv []string) {
 	release := adoptOrphans()
 	defer release()
 	env, printed, told := t.environment(url), &tail{}, make(chan struct{})
-	go func() { // in a separate home, because the first start may migrate files
-		out, _ := t.command(ctx, program, append(env, "HOME="+filepath.Dir(t.home)), "--version").Output() // "" if it fails
+	go func() { // in a separate home, because the first start may migrate files; it may take longer than the trial
+		out, _ := t.command(whole, program, append(env, "HOME="+filepath.Dir(t.home)), "--version").Output() // "" if it fails
 		t.verdict.Version = string(versionNumber.Find(out))
 		close(told)
 	}()

@@ -47,6 +47,7 @@ func TestVerify(t *testing.T) {
 		{"shows no result", strings.Repeat(offer("", "toolhost_Read", "toolhost_Bash"), 9), "Bash,Read", "", "", NotTried, "", false},
 		{"hangs after the first request", offer("", "toolhost_Read", "toolhost_Bash") + "sleep 1000", "Bash,Read", "", "", NotTried, "before the model was done: ", false},
 		{"stays", offer("", "toolhost_Read", "toolhost_Bash") + offer(denied, "toolhost_Read") + "sleep 1000", "Bash,Read", "", "", Held, "", true},
+		{"tells its version after its end", `echo $$ > "$0.pid"` + "\n" + offer("", "toolhost_Read", "toolhost_Bash") + offer(denied, "toolhost_Read") + "exec tail -f /dev/null", "Bash,Read", "", "", Held, "", true},
 		{"crashes", "echo boom >&2; kill -9 $$", "", "Read,Bash", "", NotTried, "before it offered tools to its model: signal: killed\nboom", false},
 		{"ends at once", "", "", "Read,Bash", "", NotTried, "exit status 0", false},
 		{"prints without end", "yes & exec sleep 1000", "", "Read,Bash", "", NotTried, "did not end in time\ny\ny\n", false},
@@ -79,7 +80,11 @@ func verifyScript(t *testing.T, script string) *Verdict {
 		t.Fatal(err)
 	}
 	pid := filepath.Join(dir, "pid")
-	write(t, filepath.Join(dir, "fake"), "#!/bin/sh\n[ \"$1\" = --version ] && { echo fake 1.2.3-beta now; exit; }\nsetsid sh -c 'echo $$ > "+pid+"~; mv "+pid+"~ "+pid+"; exec sleep 1000' >/dev/null 2>&1 &\n"+script+"\n", 0o700)
+	version := ""
+	if strings.Contains(script, "$0.pid") {
+		version = `until [ -s "$0.pid" ]; do sleep .01; done; while kill -0 "$(cat "$0.pid")" 2>/dev/null; do sleep .01; done; `
+	}
+	write(t, filepath.Join(dir, "fake"), "#!/bin/sh\n[ \"$1\" = --version ] && { "+version+"echo fake 1.2.3-beta now; exit; }\nsetsid sh -c 'echo $$ > "+pid+"~; mv "+pid+"~ "+pid+"; exec sleep 1000' >/dev/null 2>&1 &\n"+script+"\n", 0o700)
 	write(t, filepath.Join(dir, "toolhost"), `#!/bin/sh
 echo '{"tools":[{"name":"Read"},{"name":"Bash"}]}'
 `, 0o700)
