@@ -50,7 +50,7 @@ type approver struct {
 	uncontained atomic.Bool
 }
 
-// A questioned holds values by the states of questions, until these end.
+// A questioned holds a value for each open question, by the state of the question.
 type questioned[T any] struct {
 	mu  sync.Mutex
 	all map[string]T

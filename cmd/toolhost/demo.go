@@ -227,7 +227,7 @@ type demoAnswer struct {
 	failed bool
 }
 
-// call makes a call, and shows what came of it.
+// call makes a call, and shows its result.
 func (d *demo) call(ctx context.Context, c demoCall) (string, error) {
 	d.say("agent  %s\n", coloured(d.out, faint, c.shown))
 	var got demoAnswer

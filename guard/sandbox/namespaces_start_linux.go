@@ -96,8 +96,8 @@ func startInit(ctx context.Context, n *insideProcess, b Backend, pl *contract.Pl
 // ahead returns a process 1 that waits for its plan. It is nil if there is none.
 var ahead atomic.Pointer[func() *insideProcess]
 
-// Prepare starts process 1 of a sandbox with namespaces, for the next start with [Options].Ahead. It ends with this process at the latest. It does not wait; a failure shows when the sandbox is
-// started.
+// Prepare starts process 1 of a sandbox with namespaces, for the next start with [Options].Ahead. The process ends with
+// this one at the latest. Prepare does not wait; a failure shows when the sandbox is started.
 func (Options) Prepare() {
 	begin := sync.OnceValue(func() *insideProcess {
 		n, _ := newInit(Namespaces, namespaceAttributes(owners{})) // nil: the start tries again

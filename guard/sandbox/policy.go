@@ -73,7 +73,7 @@ type Policy struct {
 	Network Network
 	// Execs puts the commands under a filter that has each start of a program judged, see [Spec].Execs.
 	Execs        bool
-	maxProcesses int // another number in tests; or 0
+	maxProcesses int // set by tests only; 0: the default
 }
 
 // A Private directory takes the place of one of the host.

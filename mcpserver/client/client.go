@@ -43,7 +43,8 @@ func (a Ask) Elicit(ctx context.Context, question mcp.ElicitationRequest) (*mcp.
 	}}, nil
 }
 
-// Greet begins the conversation in an era, or begins it anew. Without ask the server can ask no one.
+// Greet begins the conversation in an era of the protocol. It may be called again for another era. ask answers the
+// questions of the server; if it is nil, the server cannot ask.
 func (c *Client) Greet(ctx context.Context, era string, ask Ask) error {
 	// The context bounds the first answer: that of a remote server takes long.
 	options := []client.ClientOption{client.WithDiscoverTimeout(-1)}

@@ -125,7 +125,7 @@ type Change struct {
 }
 
 // before and after are what stood at the path.
-// Word says what became of the file: "created", "changed" or "removed".
+// Word returns "created", "changed" or "removed".
 func (c Change) Word() string {
 	switch {
 	case c.Created:

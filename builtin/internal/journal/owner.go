@@ -132,7 +132,7 @@ func (o *owner) setTorn(id string) {
 // settle removes the marks of dead owners and the files of their open entries, after do has settled those. Entries of
 // commands, whose files say what ran, are settled elsewhere. What cannot be settled now stays for the next time.
 func (o *owner) settle(do func() error) error {
-	left := map[string]string{} // files of dead owners, and the entries that they are of
+	left := map[string]string{} // the files of dead owners, each with its entry
 	files, _ := filepath.Glob(filepath.Join(o.dir, openName, "*.*"))
 	for _, file := range files {
 		name, id, _ := strings.Cut(filepath.Base(file), ".")

@@ -219,7 +219,7 @@ func (cs *Pool) End(workspace string) {
 	cs.closeRetired(func(c *Sandbox) bool { return c.users == 0 && match(c.key) })
 }
 
-// closeRetired ends some retired sandboxes, and waits for that. which is called under the lock.
+// closeRetired ends the retired sandboxes that which selects, and waits for their end. It calls which under the lock.
 func (cs *Pool) closeRetired(which func(*Sandbox) bool) {
 	cs.mu.Lock()
 	all := slices.DeleteFunc(slices.Collect(maps.Keys(cs.retired)), func(c *Sandbox) bool { return !which(c) })

@@ -65,16 +65,16 @@ type Refusal struct {
 	Count   int    // how often
 }
 
-// maxRefusals bounds how many hosts are remembered between two looks.
+// maxRefusals bounds how many hosts [Refusals] holds.
 const maxRefusals = 100
 
-// Refusals are those since the last look.
+// Refusals collects refusals until [Refusals.Take].
 type Refusals struct {
 	mu   sync.Mutex
 	list []Refusal
 }
 
-// Add counts a refusal. Of those of one host the first stays.
+// Add adds a refusal. It only counts further refusals of a host.
 func (rs *Refusals) Add(r Refusal) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -88,7 +88,7 @@ func (rs *Refusals) Add(r Refusal) {
 	rs.list[i].Count++
 }
 
-// Take returns and forgets them.
+// Take removes the refusals and returns them.
 func (rs *Refusals) Take() []Refusal {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

@@ -22,7 +22,7 @@ func joins(bytes uint64) bool {
 	return byte(bytes>>16) == ' ' && before != ' ' && before != '\t'
 }
 
-// keysOf yields the keys of a text, some of them several times. A text that holds another one has the keys of that.
+// keysOf yields the keys of a text, some of them several times. The keys of a text include those of each of its parts.
 func keysOf[T string | []byte](text T) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		bytes, alike, last := uint64(0), 0, none

@@ -100,7 +100,7 @@ func (l *Launcher) send(ctx context.Context, p *process, file string, compressed
 	return err
 }
 
-// write writes the program to the input of a launcher, and ends that. It calls moving whenever some is taken.
+// write writes the program to the input of a launcher, and closes the input. It calls moving after each part.
 func (l *Launcher) write(p *process, f *os.File, compressed bool, moving func()) error {
 	info, err := f.Stat()
 	if err != nil {

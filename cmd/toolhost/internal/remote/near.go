@@ -26,8 +26,8 @@ const (
 	maxStreamUnread = 1 << 20
 )
 
-// A Dialer opens a link: something that starts the far side and carries its input and output. While it sends the
-// program there, it calls moving from time to time: calls wait for as long as that goes on.
+// A Dialer starts the far side, and returns the connection to its input and output. While it sends the program, it
+// calls moving after each part: calls of clients wait as long as parts are sent.
 type Dialer func(ctx context.Context, moving func()) (io.ReadWriteCloser, error)
 
 // Credentials returns what the far host is given when a link is opened: values by the name of their variable.
@@ -48,7 +48,7 @@ type Near struct {
 	changed chan struct{} // closed and replaced when the channel gets or loses its link
 	current *session
 	reason  error     // why there is no link
-	moved   time.Time // when some of the program was sent
+	moved   time.Time // when a part of the program was last sent
 }
 
 // A session is one channel, and the HTTP connection over it.
@@ -307,14 +307,14 @@ func (n *Near) state() (s *session, changed <-chan struct{}, reason error) {
 	return n.current, n.changed, n.reason
 }
 
-// moving records that some of the program was sent.
+// moving records that a part of the program was sent.
 func (n *Near) moving() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.moved = time.Now()
 }
 
-// sending returns how long to wait for more of the program to be sent, not more than 0 if none is.
+// sending returns how long to wait for the next part of the program to be sent. It is not positive if none is expected.
 func (n *Near) sending() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -35,7 +35,7 @@ type RelaysConfig struct {
 	PerCaller int
 	// Log receives why links fail.
 	Log *slog.Logger
-	// Done is told of each request that was answered and did not rest.
+	// Done is called after the answer to each request but those that rest, see [Relays.Enter].
 	Done func(workspace string, status int, took time.Duration)
 }
 

@@ -6,9 +6,9 @@ import (
 	"reflect"
 )
 
-// What passes is the fields of a structure, in their order: numbers as varints, texts and lists with their length, and
-// of an error its text. JSON would not do, since paths and arguments need not be UTF-8, and gob takes ten times as long
-// for a message of its own.
+// A message is encoded as the fields of its structure, in their order: numbers as varints, texts and lists with their
+// length before them, and an error as its text. JSON is not used because paths and arguments need not be UTF-8, and gob
+// because it takes ten times as long for a single message.
 
 // encode returns the bytes of a [Plan], [Request] or [Event].
 func encode(m any) []byte { return appendValue(make([]byte, 0, 512), reflect.ValueOf(m)) }
@@ -50,7 +50,7 @@ func appendValue(buf []byte, v reflect.Value) []byte {
 // ErrMalformed is the error of a message that the other side cannot have sent.
 var ErrMalformed = errors.New("malformed message")
 
-// decode sets what a pointer leads to from the bytes that encode returned.
+// decode decodes the bytes that encode returned into a value, whose pointer is given.
 func decode(buf []byte, to any) error {
 	d := &decoder{buf: buf}
 	d.value(reflect.ValueOf(to).Elem())

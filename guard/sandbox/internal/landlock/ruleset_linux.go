@@ -17,7 +17,7 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
-	// changeRights are the same of all versions.
+	// changeRights are the rights to change something, of any version.
 	changeRights = writeRights | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	// readRights are the rights to look at something.
 	readRights = unix.LANDLOCK_ACCESS_FS_EXECUTE |
