@@ -3,4 +3,4 @@
 package settle
 
 // gitScripts is how many random scripts are run, with -samples=1.
-const gitScripts = 120
+const gitScripts = 40

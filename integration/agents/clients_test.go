@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // A realClient is a client whose own program connects to toolhost and works for a model that a test plays.
@@ -39,6 +40,10 @@ var realClients = []realClient{
 	{name: "kimi", program: "kimi", install: "kimi", args: kimiArgs, first: schemas},
 }
 
+// isFork reports whether a client is a fork of another one: Kilo Code of opencode, and Qwen Code of Gemini CLI. Those are
+// tried for each commit, the forks with -samples=10.
+func isFork(client string) bool { return client == "kilo" || client == "qwen" }
+
 // TestRealClients has the clients' own programs read what toolhost install wrote, connect, and work for a model that this test
 // plays. What the model is shown must be the text of the results, and what it did must be on the disk: clients differ in what
 // they make of an entry and of a result, and no other program tells. It runs where TOOLHOST_CLIENTS names a directory with the
@@ -50,6 +55,9 @@ var realClients = []realClient{
 func TestRealClients(t *testing.T) {
 	t.Parallel()
 	for _, c := range realClients {
+		if isFork(c.name) && !samples.Whole() {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			program, env := host.ClientProgram(t, c.program)
 			p := newPerson(t)

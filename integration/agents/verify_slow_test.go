@@ -31,8 +31,7 @@ func TestVerifyClients(t *testing.T) {
 			if slices.Contains(args, "--replace") && slices.Contains([]string{"copilot", "kimi", "cline", "continue"}, client) { // no setting switches their tools off
 				continue
 			}
-			fork := client == "kilo" || client == "qwen" // of opencode and of gemini, which meet the same sandbox
-			if fork && slices.Contains(args, "--run") && !*host.Update && !samples.Whole() {
+			if isFork(client) && !*host.Update && !samples.Whole() {
 				continue
 			}
 			name := strings.Join(args, "")
