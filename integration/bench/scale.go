@@ -11,10 +11,10 @@ import (
 
 // A curve is what something costs against a size.
 type curve struct {
-	name, of string // the file's name, and what the size is of
-	unit     string // of the size
-	sizes    []float64
-	costs    []cost // in the order of their first point
+	of    string // what the size is of
+	unit  string // of the size
+	sizes []float64
+	costs []cost // in the order of their first point
 }
 
 // A cost is one line of a curve.
@@ -33,11 +33,10 @@ func (c *curve) add(name, unit string, value float64) {
 	c.costs = append(c.costs, cost{name, unit, []float64{value}})
 }
 
-// scaleCommand measures how cost grows, prints it with its exponents, and draws a plot of each.
+// scaleCommand measures how cost grows, and prints it with its exponents.
 func scaleCommand(args []string) error {
 	f := flag.NewFlagSet("scale", flag.ContinueOnError)
 	whole := f.Bool("full", false, "go on to 1,000,000 files (4 GB of disk) and files of 1 GB")
-	plots := f.String("plots", "", "write the plots to a `directory`")
 	binary := f.String("binary", "", "measure this `file` and do not build the host")
 	only := f.String("only", "", "measure one `curve`: trees, files, rules or sessions")
 	if err := f.Parse(args); err != nil {
@@ -63,9 +62,7 @@ func scaleCommand(args []string) error {
 			if err != nil {
 				return err
 			}
-			if err := c.show(*plots); err != nil {
-				return err
-			}
+			c.show()
 		}
 		return nil
 	})
@@ -108,7 +105,7 @@ func (s *scale) home() (string, error) { return os.MkdirTemp(s.dir, "home-*") }
 
 // trees measures searches of trees of ever more files.
 func (s *scale) trees() (*curve, error) {
-	c := &curve{name: "trees", of: "files in the tree"}
+	c := &curve{of: "files in the tree"}
 	most := 1e5
 	if s.full {
 		most = 1e6
@@ -181,7 +178,7 @@ func (c *curve) rest(conn *server, calls []named) error {
 
 // files measures Read and Edit of ever longer files.
 func (s *scale) files() (*curve, error) {
-	c := &curve{name: "files", of: "size of the file", unit: "B"}
+	c := &curve{of: "size of the file", unit: "B"}
 	most := 1e8
 	if s.full {
 		most = 1e9
@@ -259,7 +256,7 @@ func (s *scale) file(c *curve, root, path string, lines int) error {
 
 // rules measures calls under ever more rules.
 func (s *scale) rules() (*curve, error) {
-	c := &curve{name: "rules", of: "deny rules"}
+	c := &curve{of: "deny rules"}
 	root := filepath.Join(s.dir, "ruled")
 	if err := makeTree(root, smallFiles); err != nil {
 		return nil, err

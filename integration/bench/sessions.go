@@ -17,7 +17,7 @@ import (
 
 // sessions measures Reads while ever more clients have a session over HTTP.
 func (s *scale) sessions() (*curve, error) {
-	c := &curve{name: "sessions", of: "sessions over HTTP"}
+	c := &curve{of: "sessions over HTTP"}
 	root := filepath.Join(s.dir, "served")
 	path := filepath.Join(root, "file.txt")
 	if err := put(path, fileText(0, 0)); err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/toolhost/toolhost/integration/host"
-	tracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	spanpb "go.opentelemetry.io/proto/otlp/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -24,7 +23,7 @@ import (
 type traceCollector struct {
 	url   string
 	mu    sync.Mutex
-	spans []*spanpb.Span
+	spans []*tracepb.Span
 	key   string // the header of that name
 }
 
@@ -33,7 +32,7 @@ func startTraceCollector(t *testing.T) *traceCollector {
 	c := &traceCollector{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		var m tracepb.ExportTraceServiceRequest
+		var m tracepb.TracesData // encoded as an ExportTraceServiceRequest, whose package needs gRPC
 		if err == nil {
 			err = proto.Unmarshal(body, &m)
 		}
@@ -55,7 +54,7 @@ func startTraceCollector(t *testing.T) *traceCollector {
 }
 
 // attribute is a text among the attributes of a span.
-func attribute(s *spanpb.Span, name string) string {
+func attribute(s *tracepb.Span, name string) string {
 	for _, kv := range s.Attributes {
 		if kv.Key == name {
 			return kv.Value.GetStringValue()
