@@ -8,7 +8,7 @@ func init() {
 			"go.mod": "module example.org/x\n\ngo 1.24\n", "x.go": "package main\n\nfunc f() int { return 1 }\n\nfunc main() { println(f()) }\n",
 			"lib/lib.go": "package lib\n\nfunc F() int { return 1 }\n", // needs no other, in a cache of its own
 			"x_test.go":  "package main\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestF(t *testing.T) {\n\tif os.WriteFile(\"made\", nil, 0o644) != nil || f() != 1 {\n\t\tt.Fatal()\n\t}\n\tt.TempDir()\n}\n",
-		}, []string{"export GOFLAGS=-trimpath GOCACHE=$CACHE; go vet ./... && go test ./... | sed 's/[0-9.]*s$//'", "go build ./lib; export GOFLAGS=-trimpath GOCACHE=$CACHE; go build -o bin/x . && ./bin/x",
+		}, []string{"export GOFLAGS=-trimpath CGO_ENABLED=0 GOCACHE=$CACHE; go vet ./... && go test ./... | sed 's/[0-9.]*s$//'", "go build ./lib; export GOFLAGS=-trimpath CGO_ENABLED=0 GOCACHE=$CACHE; go build -o bin/x . && ./bin/x",
 			"export GOFLAGS=-trimpath GOCACHE=$CACHE; gofmt -l . && go test -race -count=1 ./... | sed 's/[0-9.]*s$//'; ls made"}},
 		planBuild{"npm", "npm", map[string]string{
 			"package.json": `{"name":"x","version":"1.0.0","type":"module","scripts":{"test":"node --test --test-reporter=tap","build":"mkdir -p dist && cp x.js dist"}}`,

@@ -71,8 +71,8 @@ cat log; "$bin/pg_ctl" -D pytest-postgresql-data stop > log; exit $code`,
 	},
 }
 
-// goCache is the build cache of the person who runs the test: commands see it through an overlay, and compile nothing
-// again.
+// goCache is the build cache of the person who runs the test: commands see it through an overlay. With the settings of
+// that person's builds, they compile nothing again.
 func goCache() string {
 	dir, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -109,7 +109,8 @@ func TestSockets(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 4*host.Patience)
 			defer cancel()
-			env := append(host.CleanEnv(home), "GOTOOLCHAIN=local", "GOCACHE="+goCache())
+			env := append(host.CleanEnv(home), "GOTOOLCHAIN=local", "GOCACHE="+goCache(),
+				"GOFLAGS="+os.Getenv("GOFLAGS"), "CGO_ENABLED="+os.Getenv("CGO_ENABLED"))
 			if c.toolchain != "" {
 				env = append(env, "PATH="+toolchainPath(t, c.toolchain))
 			}
