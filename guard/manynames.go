@@ -41,29 +41,38 @@ type ask struct {
 	answer chan struct{} // closed when it has answered
 }
 
-var asks sync.Map // by the directory of the mount
+var asks sync.Map // by path
 
-// answers returns an error if the file system of a mount does not answer in time, as a network file system whose server
-// is gone: whatever walked through the root would hang there. The patience counts from the first question, so that
-// later calls do not wait once more.
-func (m mount) answers(patience time.Duration) error {
+// Answers reports whether the file system of a path answers in time. A network file system whose server is gone does
+// not: each system call on it waits. The patience counts from the first question, so that later calls do not wait once
+// more.
+func Answers(path string, patience time.Duration) bool {
 	now := &ask{time.Now(), make(chan struct{})}
-	before, pending := asks.LoadOrStore(m.dir, now)
+	before, pending := asks.LoadOrStore(path, now)
 	if !pending {
 		go func() {
-			_, _ = os.Lstat(m.dir) // an error is an answer
-			asks.Delete(m.dir)
+			_, _ = os.Stat(path) // an error is an answer
+			asks.Delete(path)
 			close(now.answer)
 		}()
 	}
 	first := before.(*ask)
 	select {
 	case <-first.answer:
-		return nil
+		return true
 	case <-time.After(time.Until(first.since.Add(patience))):
-		return fmt.Errorf("the file system at %s (%s) does not answer: unmount it (umount -l %s) or make its server "+
-			"answer, then try again", Quote(m.dir), m.kind, command.Quote(m.dir))
+		return false
 	}
+}
+
+// answers returns an error if the file system of a mount does not answer: whatever walked through the root would hang
+// there.
+func (m mount) answers(patience time.Duration) error {
+	if Answers(m.dir, patience) {
+		return nil
+	}
+	return fmt.Errorf("the file system at %s (%s) does not answer: unmount it (umount -l %s) or make its server "+
+		"answer, then try again", Quote(m.dir), m.kind, command.Quote(m.dir))
 }
 
 // findManyNames looks for such mounts in and above directories. mounts is what the kernel says of mounts

@@ -128,8 +128,17 @@ func (f *hostFlags) addServers(flags *pflag.FlagSet) {
 		"a `FILE` of your own with mcpServers, whose tools are served too; repeatable")
 }
 
-// config makes the host's configuration of the flags; names are further roots, given after the flags.
+// config is hostConfig for commands that fail if the file system of a root does not answer.
 func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error) {
+	cfg, err := f.hostConfig(names, remote)
+	if err == nil {
+		err = answering(cfg.Roots)
+	}
+	return cfg, err
+}
+
+// hostConfig makes the host's configuration of the flags; names are further roots, given after the flags.
+func (f *hostFlags) hostConfig(names []string, remote bool) (mcpserver.Config, error) {
 	if err := f.checkTools(); err != nil {
 		return mcpserver.Config{}, err
 	}

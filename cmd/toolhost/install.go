@@ -281,6 +281,9 @@ func (f *installFlags) local(client clients.Client, r *clients.Request) error {
 			return err
 		}
 	}
+	if err := answering(roots); err != nil {
+		return err
+	}
 	for _, root := range roots {
 		if info, err := os.Stat(root); err != nil || !info.IsDir() {
 			return errors.Join(err, fmt.Errorf("--root %s is not a directory", root))

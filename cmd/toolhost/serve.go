@@ -10,11 +10,13 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
@@ -119,7 +121,7 @@ func httpCommand() *cobra.Command {
 // served opens a host while do runs. If a root cannot be served, the host starts nevertheless, and each call returns
 // the reason: if the server exited, clients would show only that it is disconnected.
 func (f *hostFlags) served(names []string, do func(*mcpserver.Host) error) error {
-	cfg, err := f.config(names, false)
+	cfg, err := f.hostConfig(names, false)
 	if err != nil {
 		return err
 	}
@@ -137,6 +139,9 @@ func (f *hostFlags) served(names []string, do func(*mcpserver.Host) error) error
 
 // unusableRoot says which root no host can serve, and why.
 func unusableRoot(roots []string) error {
+	if err := answering(roots); err != nil {
+		return err
+	}
 	for _, root := range roots {
 		switch info, err := os.Stat(root); {
 		case errors.Is(err, fs.ErrNotExist):
@@ -146,6 +151,20 @@ func unusableRoot(roots []string) error {
 			return fmt.Errorf("the root %s cannot be used: %w", root, err)
 		case !info.IsDir():
 			return fmt.Errorf("the root %s is not a directory: name the directory that it is in", root)
+		}
+	}
+	return nil
+}
+
+// rootPatience is how long the file system of a root may take to answer.
+const rootPatience = 5 * time.Second
+
+// answering returns an error if the file system of a root does not answer, before a system call waits for it.
+func answering(roots []string) error {
+	for _, root := range roots {
+		if !guard.Answers(root, rootPatience) {
+			return fmt.Errorf("the file system of the root %s does not answer: unmount it (umount -l) or make its server "+
+				"answer, then try again", root)
 		}
 	}
 	return nil
