@@ -4,7 +4,6 @@ package memory
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 )
@@ -25,19 +24,6 @@ const (
 	// reserved is what Go's reservations take of RLIMIT_AS, in bytes.
 	reserved = 768 << 20
 )
-
-// ballast is memory that is never touched, and so never taken from the machine, but counts when the collector decides
-// how much garbage to wait for: with a heap as small as a host's, collecting it would otherwise be a sixth of the
-// cost of a call. A higher GOGC would do that too, and would let the heap of a large index grow as many times. It is
-// made before the packages that make much at their start, so that the one collection that it causes finds little.
-var ballast = makeBallast()
-
-func makeBallast() []byte {
-	if os.Getenv("GOGC") != "" {
-		return nil
-	}
-	return make([]byte, 12<<20)
-}
 
 // A limit is what the system leaves this process. The zero limit is none.
 type limit struct {
@@ -61,7 +47,6 @@ var (
 // Bound limits Go's memory to what the system leaves this process, unless GOMEMLIMIT says otherwise. It is called
 // once, when a host starts. The error names a limit under which this process cannot work.
 func Bound() error {
-	runtime.KeepAlive(ballast)
 	space := addressSpace()
 	if space.name != "" && space.bytes < LeastAddressSpace {
 		return fmt.Errorf("%s is %d MiB, and this program needs %d: raise it (ulimit -v)", space.name, space.bytes>>20,

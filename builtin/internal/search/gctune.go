@@ -1,10 +1,10 @@
 package search
 
 import (
-	"cmp"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
+
+	"github.com/toolhost/toolhost/builtin/internal/memory"
 )
 
 // gctune sets GOGC, which is one for the whole process. The collector lets garbage grow in proportion to all memory
@@ -14,8 +14,7 @@ var gctune struct {
 	kept    atomic.Int64 // bytes, of all engines
 	applied atomic.Int64 // what kept was when GOGC was last set
 
-	mu   sync.Mutex
-	base int // GOGC while nothing is kept; 0: not examined yet, negative: leave it alone
+	mu sync.Mutex
 }
 
 const (
@@ -45,13 +44,8 @@ func setPercent() {
 		kept = 0
 	}
 	gctune.applied.Store(kept)
-	if gctune.base == 0 {
-		old := debug.SetGCPercent(-1)
-		gctune.base = cmp.Or(old, -1)
-		debug.SetGCPercent(old)
-	}
-	if gctune.base > 0 {
-		debug.SetGCPercent(percentFor(gctune.base, kept))
+	if base := memory.Percent(); base > 0 {
+		memory.SetPercent(percentFor(base, kept))
 	}
 }
 
