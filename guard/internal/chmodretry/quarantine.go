@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // quarantined and a number are added to the name of what is moved away.
@@ -21,6 +22,9 @@ func Quarantine(tree *os.Root, name string) (string, error) {
 	to := freeName(tree, name)
 	return to, Do(tree, filepath.Dir(name), func() error { return tree.Rename(name, to) })
 }
+
+// Quarantined reports whether a name is one that [Quarantine] gives.
+func Quarantined(name string) bool { return strings.Contains(name, quarantined) }
 
 // freeName returns an unused name in the directory of name: with the next number, or if many are used, a
 // random one.

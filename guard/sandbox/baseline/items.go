@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/toolhost/toolhost/guard/internal/chmodretry"
 )
 
 // A kind is the use that git makes of a file.
@@ -183,7 +185,8 @@ func (t *tree) hookFiles(dir string, st stamp, watch *watcher) []string {
 	n.stamp, n.dirty, n.lost, n.files = st, false, watch.lostEvents(), nil
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".sample") && !e.IsDir() {
+		// What was moved away has no name of a hook any more; each check would move it once more.
+		if !strings.HasSuffix(e.Name(), ".sample") && !chmodretry.Quarantined(e.Name()) && !e.IsDir() {
 			n.files = append(n.files, filepath.Join(dir, e.Name()))
 		}
 	}
