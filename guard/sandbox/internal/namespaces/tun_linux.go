@@ -102,19 +102,7 @@ var nameFiles = []nameFile{
 	{"/etc/resolv.conf", func(string) string {
 		return "# The resolver of the sandbox.\nnameserver " + netstack.Resolver.String() + "\noptions ndots:0\n"
 	}},
-	{"/etc/hosts", func(host string) string {
-		text := "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
-		if name, err := os.Hostname(); err == nil && name != "" && !strings.ContainsAny(name, " \n#") {
-			text += "127.0.1.1 " + name + "\n"
-		}
-		for line := range strings.Lines(host) { // names of the loopback interface, where commands have servers of their own
-			address, _, _ := strings.Cut(strings.TrimSpace(strings.ReplaceAll(line, "\t", " ")), " ")
-			if a, err := netip.ParseAddr(address); err == nil && a.IsLoopback() {
-				text += strings.TrimSuffix(line, "\n") + "\n"
-			}
-		}
-		return text
-	}},
+	{"/etc/hosts", hostsContent},
 	{"/etc/nsswitch.conf", func(host string) string {
 		text := "hosts: files dns\n"
 		for line := range strings.Lines(host) {
@@ -124,6 +112,35 @@ var nameFiles = []nameFile{
 		}
 		return text
 	}},
+}
+
+// hostsContent keeps the lines on the loopback interface, where commands have servers of their own. Names that none of
+// them has are added: an address of localhost that the host does not give would be tried in the place of the host's.
+func hostsContent(host string) string {
+	text := ""
+	named := map[string]bool{}
+	for line := range strings.Lines(host) {
+		line = strings.TrimSuffix(line, "\n")
+		entry, _, _ := strings.Cut(line, "#")
+		words := strings.Fields(entry)
+		if len(words) == 0 {
+			continue
+		}
+		if a, err := netip.ParseAddr(words[0]); err != nil || !a.IsLoopback() {
+			continue
+		}
+		text += line + "\n"
+		for _, name := range words[1:] {
+			named[name] = true
+		}
+	}
+	if !named["localhost"] {
+		text += "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+	}
+	if name, err := os.Hostname(); err == nil && name != "" && !strings.ContainsAny(name, " \n#") && !named[name] {
+		text += "127.0.1.1 " + name + "\n"
+	}
+	return text
 }
 
 type nameFile struct {
