@@ -33,9 +33,16 @@ const wrapper = openReport +
 	`if [[ $REPLY == ` + plainText + `* ]]; then read -r -N "${REPLY:1}" -u ` + scriptFD + `; else LC_ALL=C read -r -N "${REPLY:1}" -u ` + scriptFD + `; fi; ` +
 	`else read -r -d "" -u ` + scriptFD + `; REPLY=${REPLY:` + headSize + `}; fi; ` + endScript +
 	`set -- "${REPLY%%` + separator + `*}"; REPLY=${REPLY#*` + separator + `}; ` +
-	`cd -P -- "$1" || { echo "` + refusal + `" >&` + reportFD + `; trap - EXIT; exit 1; }; exec 2>&1; set --; unset OLDPWD; ` +
+	`cd -P -- "$1" || { echo "` + refusal + `" >&` + reportFD + `; trap - EXIT; exit 1; }; exec 2>&1; set --; unset OLDPWD; ` + ownEditor +
 	`eval "$REPLY" ` + reportFD + `>&-` + hideScript + `; ` +
 	`{ set -- "$?" "` + reported + `"; set +x; { ` + reportEnd + `builtin trap -p EXIT DEBUG; } >&` + reportFD + `; ` + lastWord + `} 2>/dev/null; builtin exit "$1"`
+
+// ownEditor lets a text that names an editor have it, as in git -c core.editor=true. The variables that keep git from
+// waiting for a person would win over what the text says: each program has an order of them.
+const ownEditor = `case " $REPLY" in *core.editor=*|*sequence.editor=*|*[^[:alnum:]]EDITOR=*|*[^[:alnum:]]VISUAL=*) ` +
+	`[[ $GIT_SEQUENCE_EDITOR != false ]] || unset GIT_SEQUENCE_EDITOR;; esac; ` +
+	`case " $REPLY" in *core.editor=*|*[^_[:alnum:]]EDITOR=*|*[^_[:alnum:]]VISUAL=*) ` +
+	`[[ $GIT_EDITOR != false ]] || unset GIT_EDITOR; [[ $VISUAL != false ]] || unset VISUAL;; esac; `
 
 // rehearsal does once, ahead of time, what will be done with the message. When bash first shows traps, it asks the
 // system for the state of every signal, and it allocates memory as it goes. Errors about the directory of the message
