@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/toolhost/toolhost/builtin/internal/roottree"
 )
 
 // linkPlaces are the directories of the user that a program in a cell may write besides the roots, with their symbolic
@@ -34,7 +36,7 @@ func linksBelow(dir string) (map[string]string, error) {
 	}
 	defer root.Close()
 	links := map[string]string{}
-	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	err = roottree.Walk(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type()&fs.ModeSymlink == 0 {
 			return nil // a directory that cannot be listed was not made by the program, which could list its own
 		}

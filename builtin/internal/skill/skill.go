@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin/internal/mdfile"
+	"github.com/toolhost/toolhost/builtin/internal/roottree"
 )
 
 // Limits of skills.
@@ -153,7 +154,7 @@ func (s *Skill) Files(mayRead func(file string) bool) (files []Content, err erro
 	}
 	defer root.Close()
 	left := int64(maxBytes)
-	err = fs.WalkDir(root.FS(), ".", func(path string, e fs.DirEntry, err error) error {
+	err = roottree.Walk(root, ".", func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil || e.IsDir():
 			return err
