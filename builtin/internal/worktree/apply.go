@@ -10,6 +10,8 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+
+	"github.com/toolhost/toolhost/builtin/internal/roottree"
 )
 
 // A Merge is the merge of the changes in a worktree with the present state of the user's work tree. Close removes its
@@ -171,7 +173,7 @@ func (m *Merge) free(name string, removed map[string]bool) bool {
 			return removed[dir]
 		}
 	}
-	return fs.WalkDir(m.root.FS(), name, func(path string, d fs.DirEntry, err error) error {
+	return roottree.Walk(m.root, name, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case path == name && errors.Is(err, fs.ErrNotExist):
 			return nil
@@ -237,7 +239,7 @@ func (m *Merge) Dirs() (dirs []Merged) {
 	}
 	for _, c := range m.Changes {
 		for dir := path.Dir(c.Path); c.Staged == "" && dir != "." && !needed[dir]; dir = path.Dir(dir) {
-			entries, err := fs.ReadDir(m.root.FS(), dir)
+			entries, err := roottree.ReadDir(m.root, dir)
 			stays := func(e fs.DirEntry) bool { return !gone[path.Join(dir, e.Name())] }
 			if _, known := gone[dir]; known || err != nil || slices.ContainsFunc(entries, stays) {
 				break

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/builtin/internal/roottree"
 )
 
 const (
@@ -96,7 +98,7 @@ func (w *Worktree) tips() (head string, moved []tip) {
 	}
 	defer git.Close()
 	refs := parseRefs(readRef(git, "packed-refs"))
-	_ = fs.WalkDir(git.FS(), "refs", func(path string, d fs.DirEntry, err error) error {
+	_ = roottree.Walk(git, "refs", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return nil
 		}
@@ -219,7 +221,7 @@ func copyObjects(from, dir string) error {
 		return err
 	}
 	defer to.Close()
-	return fs.WalkDir(objects.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+	return roottree.Walk(objects, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || !objectFiles.MatchString(path) {
 			return err
 		}

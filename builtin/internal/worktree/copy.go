@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/toolhost/toolhost/builtin/internal/roottree"
 )
 
 // Bounds of a directory that is copied because it is in no repository.
@@ -37,7 +39,7 @@ func (w *Worktree) copyIn(ctx context.Context, top string, hidden Hidden) (err e
 	defer to.Close()
 	var bytes int64
 	files := 0
-	err = fs.WalkDir(from.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+	err = roottree.Walk(from, ".", func(path string, d fs.DirEntry, err error) error {
 		if err = errors.Join(err, ctx.Err()); err != nil || path == "." {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/builtin/internal/roottree"
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard/statedir"
 )
@@ -52,6 +53,39 @@ type node struct {
 // A manifest describes the files and links of a directory by their slashed paths. Those of a .git are left out.
 type manifest map[string]node
 
+// MarshalJSON also keeps names that are not UTF-8, which a JSON string cannot hold: in hexadecimal, after a byte that no
+// name has.
+func (l manifest) MarshalJSON() ([]byte, error) {
+	named := make(map[string]node, len(l))
+	for name, n := range l {
+		if !utf8.ValidString(name) {
+			name = "\x00" + hex.EncodeToString([]byte(name))
+		}
+		named[name] = n
+	}
+	return json.Marshal(named)
+}
+
+// UnmarshalJSON reads what [manifest.MarshalJSON] writes.
+func (l *manifest) UnmarshalJSON(raw []byte) error {
+	var named map[string]node
+	if err := json.Unmarshal(raw, &named); err != nil {
+		return err
+	}
+	*l = make(manifest, len(named))
+	for name, n := range named {
+		if coded, ok := strings.CutPrefix(name, "\x00"); ok {
+			plain, err := hex.DecodeString(coded)
+			if err != nil {
+				return err
+			}
+			name = string(plain)
+		}
+		(*l)[name] = n
+	}
+	return nil
+}
+
 // manifestOf returns the manifest of a directory.
 func manifestOf(ctx context.Context, dir string) (manifest, error) {
 	root, err := os.OpenRoot(dir)
@@ -60,7 +94,7 @@ func manifestOf(ctx context.Context, dir string) (manifest, error) {
 	}
 	defer root.Close()
 	l := manifest{}
-	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	err = roottree.Walk(root, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/builtin/internal/roottree"
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
@@ -289,7 +290,7 @@ func (s store) addNested(ctx context.Context, r gitRun, top, dir string) error {
 	}
 	defer root.Close()
 	var entries strings.Builder
-	err = fs.WalkDir(root.FS(), dir, func(path string, d fs.DirEntry, err error) error {
+	err = roottree.Walk(root, dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
