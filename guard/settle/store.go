@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/guard/statedir"
@@ -43,20 +42,11 @@ func (n name) String() string {
 }
 
 // MarshalText keeps names whole that are not valid UTF-8.
-func (n name) MarshalText() ([]byte, error) {
-	if utf8.ValidString(string(n)) && !strings.HasPrefix(string(n), `"`) {
-		return []byte(n), nil
-	}
-	return strconv.AppendQuote(nil, string(n)), nil
-}
+func (n name) MarshalText() ([]byte, error) { return []byte(statedir.NameText(string(n))), nil }
 
 // UnmarshalText is the opposite of MarshalText.
 func (n *name) UnmarshalText(text []byte) error {
-	*n = name(text)
-	if !strings.HasPrefix(string(text), `"`) {
-		return nil
-	}
-	plain, err := strconv.Unquote(string(text))
+	plain, err := statedir.TextName(string(text))
 	*n = name(plain)
 	return err
 }

@@ -53,33 +53,26 @@ type node struct {
 // A manifest describes the files and links of a directory by their slashed paths. Those of a .git are left out.
 type manifest map[string]node
 
-// MarshalJSON also keeps names that are not UTF-8, which a JSON string cannot hold: in hexadecimal, after a byte that no
-// name has.
+// MarshalJSON also keeps names that are not UTF-8, which a JSON string cannot hold.
 func (l manifest) MarshalJSON() ([]byte, error) {
-	named := make(map[string]node, len(l))
+	texts := make(map[string]node, len(l))
 	for name, n := range l {
-		if !utf8.ValidString(name) {
-			name = "\x00" + hex.EncodeToString([]byte(name))
-		}
-		named[name] = n
+		texts[statedir.NameText(name)] = n
 	}
-	return json.Marshal(named)
+	return json.Marshal(texts)
 }
 
 // UnmarshalJSON reads what [manifest.MarshalJSON] writes.
 func (l *manifest) UnmarshalJSON(raw []byte) error {
-	var named map[string]node
-	if err := json.Unmarshal(raw, &named); err != nil {
+	var texts map[string]node
+	if err := json.Unmarshal(raw, &texts); err != nil {
 		return err
 	}
-	*l = make(manifest, len(named))
-	for name, n := range named {
-		if coded, ok := strings.CutPrefix(name, "\x00"); ok {
-			plain, err := hex.DecodeString(coded)
-			if err != nil {
-				return err
-			}
-			name = string(plain)
+	*l = make(manifest, len(texts))
+	for text, n := range texts {
+		name, err := statedir.TextName(text)
+		if err != nil {
+			return err
 		}
 		(*l)[name] = n
 	}
