@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,6 +22,23 @@ type record struct {
 	Dir     string
 	Files   map[string]file
 	Guarded []sandbox.Guarded
+}
+
+// with returns the record with f applied to each path in it.
+func (r record) with(f func(string) string) record {
+	next := record{Dir: f(r.Dir), Guarded: slices.Clone(r.Guarded)}
+	for i := range next.Guarded {
+		g := &next.Guarded[i]
+		g.Path, g.Root, g.Rel, g.Link, g.New = f(g.Path), f(g.Root), f(g.Rel), f(g.Link), f(g.New)
+	}
+	if r.Files != nil {
+		next.Files = make(map[string]file, len(r.Files))
+	}
+	for path, it := range r.Files {
+		it.To = f(it.To)
+		next.Files[f(path)] = it
+	}
+	return next
 }
 
 // A store keeps the baseline of a directory, and whether commands run there. Hosts that run now and the next host
@@ -110,6 +128,11 @@ func (s *store) load() (r record, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
+	r = r.with(func(text string) string {
+		name, wrong := statedir.TextName(text)
+		err = errors.Join(err, wrong)
+		return name
+	})
 	return r, err
 }
 
@@ -119,7 +142,7 @@ func (s *store) save(r record) error {
 		s.written = true
 		return nil
 	}
-	text, err := json.Marshal(r)
+	text, err := json.Marshal(r.with(statedir.NameText))
 	if err == nil {
 		err = privatefile.ReplaceQuickly(s.path+recordSuffix, text)
 	}
