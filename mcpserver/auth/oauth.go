@@ -58,7 +58,8 @@ func NewOAuth(cfg OAuthConfig) (*oauth, error) {
 		return nil, fmt.Errorf("the issuer %s must be an https address: anyone who can change its answers can make tokens",
 			cfg.Issuer)
 	case cfg.Audience == "":
-		return nil, errors.New("an issuer makes tokens for many: name the audience that says which are for this host")
+		return nil, errors.New("an issuer makes tokens for many: name the audience that says which are for this host, " +
+			"with --oauth-audience")
 	case strings.ContainsAny(cfg.ScopePrefix, " \t\r\n\"\\"):
 		return nil, fmt.Errorf("the scope prefix %q has characters that no scope has", cfg.ScopePrefix)
 	}

@@ -236,7 +236,7 @@ func (d *handler) newStream(w http.ResponseWriter, r *http.Request, who auth.Ide
 // names of the server in addition to the loopback ones.
 func CheckAddress(r *http.Request, hosts []string) error {
 	if !knownHost(r.Host, r, hosts) {
-		return fmt.Errorf("the host %q is not a name of this server: allow it with serve --host", r.Host)
+		return fmt.Errorf("the host %q is not a name of this server: allow it with toolhost http --host NAME", r.Host)
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		if origin == "" {
@@ -245,7 +245,8 @@ func CheckAddress(r *http.Request, hosts []string) error {
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil ||
 			u.Path+u.RawQuery+u.Fragment != "" || !knownHost(u.Host, r, hosts) {
-			return fmt.Errorf("requests from the origin %q are refused: allow its host with serve --host", origin)
+			return fmt.Errorf("requests from the origin %q are refused: allow its host with toolhost http --host NAME",
+				origin)
 		}
 	}
 	return nil
