@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/doctor"
@@ -177,7 +180,7 @@ func CheckRule(where settings.Config, list, text string) error {
 			return fmt.Errorf("%q is not a host name: use a name such as proxy.golang.org or *.npmjs.org, without scheme "+
 				"and path", text)
 		}
-		return nil
+		return checkPort(text)
 	}
 	policy, err := guard.New(guard.Config{Roots: where.Roots, ExplicitRoots: true, Home: where.Home,
 		StateDir: where.StateDir, Settings: set})
@@ -186,6 +189,16 @@ func CheckRule(where settings.Config, list, text string) error {
 	}
 	if warnings := policy.Warnings(); len(warnings) > 0 {
 		return errors.New(strings.TrimPrefix(warnings[0], "RULE: "))
+	}
+	return nil
+}
+
+// checkPort refuses a service of this machine that commands do not reach even if a rule allows it.
+func checkPort(text string) error {
+	host, digits, _ := net.SplitHostPort(text)
+	port, err := strconv.Atoi(digits)
+	if name := sandbox.Controlled(port); err == nil && name != "" && guard.IsLoopback(host) {
+		return fmt.Errorf("%s is the port of %s, which commands never reach on this machine", text, name)
 	}
 	return nil
 }

@@ -72,9 +72,13 @@ func recorded(port int, records string) bool {
 	return records != "" && err == nil && time.Since(info.ModTime()) < portKept
 }
 
+// Controlled names the service on a port of the host's loopback interface that commands never reach, whatever the rules
+// say; "" if they may reach the port.
+func Controlled(port int) string { return controls()[port] }
+
 // unreached says why commands never reach a port of the host's loopback interface; "" if they may.
 func unreached(port int, records string) string {
-	switch name := controls()[port]; {
+	switch name := Controlled(port); {
 	case name != "":
 		return "it is the port of " + name + ", which commands never reach on this machine"
 	case recorded(port, records):
