@@ -42,7 +42,7 @@ func mcpAddCommand(flags *hostFlags) *cobra.Command {
 	var env, headers, hosts []string
 	var noTry bool
 	cmd := &cobra.Command{
-		Use: "add NAME COMMAND|URL [ARGUMENT]...", Short: "Add a server to your own settings",
+		Use: "add [flags] NAME COMMAND|URL [ARGUMENT]...", Short: "Add a server to your own settings",
 		Args: atLeast(2, "toolhost mcp add files npx -y @modelcontextprotocol/server-filesystem ."),
 		Long: `Add a server to your own settings: a program that speaks MCP over stdin and stdout, or the address of one
 that speaks it over HTTP. Give the flags of toolhost before NAME. With --mcp-config FILE it is added to that file. The
@@ -161,6 +161,9 @@ func newMCPServer(args, env, headers, hosts []string) (e mcpServer, err error) {
 	}
 	web := strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
 	switch {
+	case strings.HasPrefix(target, "-"):
+		return e, fmt.Errorf("%s is no command: give the flags of toolhost before the name %s, and a command after it",
+			target, name)
 	case web && len(args) > 2:
 		return e, fmt.Errorf("the server %s is at a URL, which takes no arguments: got %q", name, args[2])
 	case web && len(env)+len(hosts) > 0:
