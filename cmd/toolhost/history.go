@@ -98,6 +98,7 @@ func purgeCommand(flags *hostFlags) *cobra.Command {
 		},
 	}
 	cmd.Flags().Var(&older, "older-than", "only changes that are older than this, such as 12h or 30d (default: all)")
+	cmd.Flags().Lookup("older-than").DefValue = "" // or the help would tell of another default, 0s
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }

@@ -125,8 +125,11 @@ func warn(w io.Writer, r builtin.UndoResult) {
 // confirmed asks a person at the terminal.
 func confirmed(cmd *cobra.Command, question string) error {
 	if !isTerminal(os.Stdin) {
-		return usageError{errors.New("nothing is done without an answer, and standard input is not a terminal: add --yes, " +
-			"or --dry-run to see what it would do")}
+		text := "nothing is done without an answer, and standard input is not a terminal: add --yes"
+		if cmd.Flags().Lookup("dry-run") != nil {
+			text += ", or --dry-run to see what it would do"
+		}
+		return usageError{errors.New(text)}
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
 	var answer string
