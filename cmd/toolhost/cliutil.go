@@ -176,8 +176,8 @@ func atLeast(n int, example string) cobra.PositionalArgs {
 		if len(args) >= n {
 			return nil
 		}
-		return fmt.Errorf("%s takes %s, such as: %s", cmd.Name(),
-			strings.Join(strings.Fields(cmd.Use)[1:1+n], " "), example)
+		words := strings.Fields(strings.Replace(cmd.Use, " [flags]", "", 1))
+		return fmt.Errorf("%s takes %s, such as: %s", cmd.Name(), strings.Join(words[1:1+n], " "), example)
 	}
 }
 

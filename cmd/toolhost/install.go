@@ -95,7 +95,7 @@ func uninstallCommand() *cobra.Command {
 		Use: "uninstall CLIENT", Short: "Remove toolhost from an MCP client",
 		Long: `Remove toolhost from an MCP client. If nothing else has changed the file since toolhost was added, it is
 afterwards what it was before, to the byte; a file that was made is removed.`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: completeClients,
+		Args: exactly(1, "toolhost uninstall claude-code"), ValidArgsFunction: completeClients,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.uninstall(cmd, args[0]) },
 	}
 	flags.add(cmd)

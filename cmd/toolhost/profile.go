@@ -24,7 +24,7 @@ loaded; that says how to remove it. toolhost doctor says whether commands are co
   docker run --security-opt seccomp=toolhost.json --security-opt systempaths=unconfined IMAGE
 
   sudo toolhost profile apparmor --install`,
-		ValidArgs: []string{"seccomp", "apparmor"}, Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"seccomp", "apparmor"}, Args: exactly(1, "toolhost profile seccomp"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "seccomp" {
 				if install {
@@ -33,6 +33,9 @@ loaded; that says how to remove it. toolhost doctor says whether commands are co
 				}
 				_, err := fmt.Fprint(cmd.OutOrStdout(), sandbox.SeccompProfile)
 				return err
+			}
+			if args[0] != "apparmor" {
+				return usageError{fmt.Errorf("there is no profile %q: use seccomp or apparmor", args[0])}
 			}
 			self, err := os.Executable()
 			if err != nil {

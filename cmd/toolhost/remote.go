@@ -111,7 +111,7 @@ and of your credentials those of --credential only.`,
 		Example: `  toolhost remote ssh://me@box/home/me/project
   toolhost remote docker://app/src --deny 'Read(.env)'
   toolhost remote ssh://box/srv/project http --listen 127.0.0.1:8377`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: cobra.MatchAll(atLeast(1, "toolhost remote ssh://box/srv/project"), cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			dial, settings, err := flags.host.dialArguments()
 			if err != nil {

@@ -53,7 +53,7 @@ type runFlags struct {
 func runCommand() *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
-		Use: "run CLIENT [ARG]... [flags]", Short: "Run a whole agent in a sandbox, under the same rules",
+		Use: "run [flags] CLIENT [ARG]...", Short: "Run a whole agent in a sandbox, under the same rules",
 		Long: `Run a client, with all that it starts, in a sandbox of its own. The rules hold for its own shell and file
 tools: each program that it starts is judged, files are denied and protected, hosts are refused, and nothing is left
 running at the end. It reaches the tools of this host over a socket. What a rule asks is asked at the console; what it

@@ -26,7 +26,7 @@ of yours is read, nothing is written, and no account is needed.
 The exit status is 0 when all our tools are offered and the file was held, 1 when not, and 3 for a client whose model
 cannot be played.`,
 		Example: "  toolhost verify claude-code\n  toolhost verify codex --json | jq .offered",
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: completeClients,
+		Args:    exactly(1, "toolhost verify claude-code"), ValidArgsFunction: completeClients,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, r, err := flags.client(args[0])
 			if err == nil {
