@@ -93,7 +93,7 @@ func (f *hostFlags) tryAdded(cmd *cobra.Command, file, name string) error {
 	for {
 		var hosts []string
 		err := f.with(nil, func(host *mcpserver.Host) error {
-			err := tryOnce(cmd.Context(), w, host, name)
+			err := f.tryOnce(cmd.Context(), w, host, file, name)
 			hosts = host.Operator().Gateway().RefusedHosts(name)
 			return err
 		})
@@ -103,11 +103,7 @@ func (f *hostFlags) tryAdded(cmd *cobra.Command, file, name string) error {
 		fmt.Fprintf(w, "it asked for hosts that its entry does not allow: %s\nWith hosts it does not see your files.\n",
 			sanitized(strings.Join(hosts, ", ")))
 		if out, ok := w.(*os.File); !ok || !isTerminal(out) || !isTerminal(os.Stdin) {
-			words := append([]string{"toolhost", "mcp", "allow-host", name}, hosts...)
-			if len(f.servers) > 0 {
-				words = slices.Insert(words, 2, "--mcp-config", file)
-			}
-			_, err = fmt.Fprintf(w, "To allow them: %s\n", sanitized(guard.Quote(words...)))
+			_, err = fmt.Fprintf(w, "To allow them: %s\n", f.mcpCommand(file, append([]string{"allow-host", name}, hosts...)...))
 			return err
 		}
 		fmt.Fprint(w, "Allow them? [y/N] ")
@@ -121,12 +117,21 @@ func (f *hostFlags) tryAdded(cmd *cobra.Command, file, name string) error {
 	}
 }
 
-// tryOnce starts a server that was added, and prints what it offers or why it cannot be used.
-func tryOnce(ctx context.Context, w io.Writer, host *mcpserver.Host, name string) error {
+// mcpCommand is a command about the servers in file as a person would type it.
+func (f *hostFlags) mcpCommand(file string, words ...string) string {
+	words = append([]string{"toolhost", "mcp"}, words...)
+	if len(f.servers) > 0 {
+		words = slices.Insert(words, 2, "--mcp-config", file)
+	}
+	return sanitized(guard.Quote(words...))
+}
+
+// tryOnce starts a server that was added to file, and prints what it offers or why it cannot be used.
+func (f *hostFlags) tryOnce(ctx context.Context, w io.Writer, host *mcpserver.Host, file, name string) error {
 	g := host.Operator().Gateway()
 	if err := g.Try(ctx, name); err != nil {
-		_, err = fmt.Fprintf(w, "it cannot be used yet: %s\ntoolhost mcp list tries again, and toolhost mcp remove %s "+
-			"removes it\n", mcpserver.Sanitize(err.Error()), sanitized(name))
+		_, err = fmt.Fprintf(w, "it cannot be used yet: %s\n%s tries again, and %s removes it\n",
+			mcpserver.Sanitize(err.Error()), f.mcpCommand(file, "list"), f.mcpCommand(file, "remove", name))
 		return err
 	}
 	var tools []string

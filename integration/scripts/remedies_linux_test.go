@@ -76,6 +76,10 @@ var stumbles = []stumble{
 		typed:  "toolhost mcp add memory -e A=b true",
 		remedy: "give the flags of toolhost before the name memory", pasted: "toolhost mcp add -e A=b memory true",
 	},
+	{
+		typed:  "toolhost mcp add --mcp-config servers.json memory no-such-program",
+		remedy: "toolhost mcp --mcp-config {dir}/servers.json remove memory",
+	},
 	{typed: "toolhost mcp list", remedy: "toolhost mcp add NAME COMMAND", pasted: "toolhost mcp add memory true"},
 	{typed: "PATH={bin} toolhost doctor --quick", remedy: "install git 2.38 or later", pasted: "git --version"},
 	{before: "touch ../state", typed: "toolhost doctor --quick", remedy: "--state-dir", pasted: "toolhost doctor --quick --state-dir ../other"},
