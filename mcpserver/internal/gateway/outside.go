@@ -72,6 +72,10 @@ func (e *Entry) program() (string, error) {
 		return path, nil
 	}
 	path, err := hostprogram.Find(e.Command)
+	if err != nil && len(hostprogram.Skipped(err)) == 0 {
+		return "", fmt.Errorf("its command %s was not found in PATH: install it, or give its absolute path in your own "+
+			"settings", e.Command)
+	}
 	if err != nil {
 		return "", fmt.Errorf("its command cannot be used: %w, or give its absolute path in your own settings", err)
 	}

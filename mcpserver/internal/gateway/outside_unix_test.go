@@ -39,6 +39,7 @@ func TestOutside(t *testing.T) {
 		{"npx from nvm", Entry{Command: "npx", Args: []string{"-y", "@scope/server"}, Sandbox: &no}, nvm + "/npx", "", ""},
 		{"npx in the sandbox", Entry{Command: "npx", Args: []string{"-y", "x"}}, root + "/.venv/bin/npx", root, ""},
 		{"only in the root", Entry{Command: "only", Sandbox: &no}, "", "", root + "/.venv/bin/only. Install it outside of the workspace, or give its absolute path in your own settings"},
+		{"nowhere", Entry{Command: "nowhere", Sandbox: &no}, "", "", "its command nowhere was not found in PATH: install it, or give its absolute path in your own settings"},
 		{"only in the root, in the sandbox", Entry{Command: "only"}, root + "/.venv/bin/only", root, ""},
 		{"named by its path", Entry{Command: root + "/.venv/bin/only", Sandbox: &no}, root + "/.venv/bin/only", "", ""},
 		{"a script of the root", Entry{Command: "node", Args: []string{"tools/server.js"}, Sandbox: &no}, nvm + "/node", root, ""},
