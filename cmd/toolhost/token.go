@@ -104,7 +104,7 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 	cmd.Flags().StringSliceVar(&rights, "rights", auth.All.Names(),
 		"the rights of the token, a `LIST` of read, write and exec")
 	cmd.Flags().StringSliceVar(&servers, "servers", nil,
-		"the other MCP servers that it may use, a `LIST` (default: all; \"\": none)")
+		"the other MCP servers that it may use, a `LIST` (default: all, with --root none; \"\": none)")
 	cmd.Flags().StringVar(&root, "root", "", "the `DIR` in the host's roots that it works in, and out of which it sees "+
 		"nothing of them (default: all roots)")
 	cmd.Flags().Var(&expires, "expires", "how `LONG` it lives, such as 12h or 30d (default: until it is revoked)")
