@@ -66,6 +66,10 @@ func runCall(cmd *cobra.Command, host *mcpserver.Host, session, tool string, inp
 		err = saveImages(cmd.ErrOrStderr(), reply.Images, output)
 	}
 	if err == nil && reply.IsError {
+		if session == "" && !asJSON && strings.Contains(reply.Text, " in this session") {
+			fmt.Fprintln(cmd.ErrOrStderr(), "Without --session NAME a call begins with nothing read: repeat it with one, "+
+				"the same each time.")
+		}
 		err = errReported
 	}
 	return err

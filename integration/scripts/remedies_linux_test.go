@@ -68,6 +68,11 @@ var stumbles = []stumble{
 	{typed: "toolhost install claude-code", remedy: "--force", pasted: "toolhost install claude-code --force"},
 	{typed: "toolhost install claude-desktop --force", remedy: "--root DIR", pasted: "toolhost install claude-desktop --force --root ."},
 	{typed: "toolhost install claud-code", remedy: `"claude-code"`, pasted: "toolhost install claude-code --force"},
+	{
+		typed:  "toolhost call Edit file_path=a.txt old_string=a new_string=b",
+		remedy: "--session NAME",
+		pasted: "for i in 1 2; do toolhost call Edit file_path=a.txt old_string=a new_string=b --session s; done",
+	},
 	{typed: "toolhost uninstall", remedy: "toolhost uninstall claude-code"},
 	{typed: "toolhost profile docker", remedy: "seccomp", pasted: "toolhost profile seccomp"},
 	{typed: "toolhost history purge </dev/null", remedy: "--yes", pasted: "toolhost history purge --yes"},
