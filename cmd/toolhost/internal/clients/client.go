@@ -112,13 +112,18 @@ func (c Client) Present(e Env) bool {
 	if c.Program != "" && e.LookPath(c.Program) != "" {
 		return true
 	}
+	return slices.ContainsFunc(c.signs(e), e.Exists)
+}
+
+// signs are the paths of which one exists where the client is.
+func (c Client) signs(e Env) []string {
 	signs := e.paths(c.Markers)
 	if c.Markers == nil {
 		for _, file := range userFiles(c, e) {
 			signs = append(signs, e.dir(file))
 		}
 	}
-	return slices.ContainsFunc(signs, e.Exists)
+	return signs
 }
 
 // Editable reports whether the client's file is edited. If not, [Client.Lines] returns what to add to it.

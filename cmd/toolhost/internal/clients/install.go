@@ -68,7 +68,7 @@ func (c Client) Install(ctx context.Context, r Request) (Report, error) {
 	}
 	if !r.Force && r.Project == "" && !c.Present(r.Env) {
 		return Report{}, fmt.Errorf("%s does not seem to be installed here: neither %s nor a program of its own was found "+
-			"(--force adds the entry anyway)", c.Title, r.Env.dir(file))
+			"(--force adds the entry anyway)", c.Title, strings.Join(c.signs(r.Env), ", "))
 	}
 	if !r.DryRun {
 		if err := makeDir(c, r, file); err != nil {

@@ -260,6 +260,10 @@ func TestNotHere(t *testing.T) {
 		!strings.Contains(err.Error(), "does not seem to be installed") {
 		t.Errorf("got %v", err)
 	}
+	if _, err := known("claude-code").Install(t.Context(), r); err == nil ||
+		!strings.Contains(err.Error(), filepath.Join(r.Env.Home, ".claude")+", ") {
+		t.Errorf("the paths that were looked for are not named: %v", err)
+	}
 	if _, err := os.Stat(filepath.Join(r.Env.Home, ".codeium")); err == nil {
 		t.Error("its directory was made")
 	}
