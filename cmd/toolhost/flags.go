@@ -71,7 +71,8 @@ func (f *trustFlag) String() string {
 	return cmp.Or(f.digest, strconv.FormatBool(f.all))
 }
 
-func (f *trustFlag) Type() string { return "digest" }
+// Type is that of a flag whose value can be left out. A value is given with =, so the help shows no word after the flag.
+func (f *trustFlag) Type() string { return "bool" }
 
 func (f *hostFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -89,7 +90,7 @@ func (f *hostFlags) addRules(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.allow, "allow", nil, "a `RULE` to allow, such as \"Bash(go test:*)\"; repeatable")
 	flags.StringArrayVar(&f.deny, "deny", nil, "a `RULE` to deny, such as \"Read(.env)\"; repeatable")
 	flags.Var(&f.trust, "trust-workspace", "let the settings files in the roots allow things, not only forbid them; with "+
-		"=`DIGEST`, only those that toolhost trust shows with it")
+		"=DIGEST, only those that toolhost trust shows with it")
 	flags.Lookup("trust-workspace").NoOptDefVal = "true"
 }
 
