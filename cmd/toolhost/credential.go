@@ -74,13 +74,18 @@ your own settings; toolhost rules lists them, too.`,
 		Example: "  toolhost credential list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			empty := true
 			if err := flags.eachMask(nil, func(list string, m settings.Mask) error {
+				empty = false
 				_, err := fmt.Fprintf(table, "%s\t%s\t→ %s\t%s\n", sanitized(m.Entry.Text),
 					sanitized(sourceOf(list, m)), sanitized(strings.Join(m.InjectHosts,
 						", ")), sanitized(m.Entry.Where()))
 				return err
 			}); err != nil {
 				return err
+			}
+			if empty {
+				fmt.Fprintln(table, "commands use no token: toolhost credential add SERVICE adds one")
 			}
 			return table.Flush()
 		},

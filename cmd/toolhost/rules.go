@@ -344,13 +344,16 @@ func listTrust(w io.Writer, where settings.Config, asJSON bool) error {
 		}
 		return printJSON(w, list)
 	}
+	if len(trusted) == 0 {
+		_, err = fmt.Fprintln(w, "no workspace is trusted: toolhost trust DIR shows what one would allow")
+	}
 	for _, t := range trusted {
 		if _, err := fmt.Fprintf(w, "%s  since %s\n", sanitized(t.Root),
 			t.Since.Local().Format("2006-01-02 15:04")); err != nil {
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
 // showLoosening lists what the settings files of a workspace would allow.
@@ -390,7 +393,10 @@ func trust(cmd *cobra.Command, where settings.Config, root string, yes bool) err
 	if !yes {
 		fmt.Fprint(out, "Trust it? [y/N] ")
 		var answer string
-		if _, err := fmt.Fscanln(cmd.InOrStdin(), &answer); err != nil || answer != "y" && answer != "yes" {
+		if _, err := fmt.Fscanln(cmd.InOrStdin(), &answer); err != nil && !isTerminal(os.Stdin) {
+			return fmt.Errorf("%s is not trusted, because there is no answer: add --yes after you have read the list",
+				review.Root)
+		} else if answer != "y" && answer != "yes" {
 			return fmt.Errorf("%s is not trusted", review.Root)
 		}
 	}

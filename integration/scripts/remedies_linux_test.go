@@ -64,6 +64,13 @@ var stumbles = []stumble{
 		typed:  "toolhost rules",
 		remedy: "toolhost trust", pasted: "toolhost trust --yes",
 	},
+	{
+		before: `mkdir .claude; echo '{"permissions":{"allow":["Bash(make:*)"]}}' >.claude/settings.json`,
+		typed:  "toolhost trust </dev/null",
+		remedy: "--yes", pasted: "toolhost trust --yes",
+	},
+	{typed: "toolhost trust --list", remedy: ""},
+	{typed: "toolhost credential list", remedy: ""},
 	{typed: "toolhost call Bash 'command=curl -sS http://collector.example'", remedy: "toolhost allow-host collector.example"},
 	{typed: "toolhost install claude-code", remedy: "--force", pasted: "toolhost install claude-code --force"},
 	{typed: "toolhost install claude-desktop --force", remedy: "--root DIR", pasted: "toolhost install claude-desktop --force --root ."},
