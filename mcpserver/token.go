@@ -27,10 +27,13 @@ func ReadToken(file string) (string, error) { return auth.ReadToken(file) }
 // directory. If the file does not exist, Token creates it, readable only by its owner, with a token of 128 random bits,
 // and made is true.
 func (h *Host) Token(file string) (token, path string, made bool, err error) {
-	if file == "" && h.stateDirErr != nil {
-		return "", "", false, fmt.Errorf("cannot store the token in the state directory: %w", h.stateDirErr)
+	if err = h.stateDirErr; file != "" || err == nil {
+		token, path, made, err = KeptToken(h.cfg.StateDir, file)
 	}
-	token, path, made, err = KeptToken(h.cfg.StateDir, file)
+	if err != nil && file == "" {
+		return "", "", false, fmt.Errorf("the token in the state directory cannot be used: %w: name another directory with "+
+			"--state-dir, or a file with --token-file", err)
+	}
 	if err != nil || made {
 		return token, path, made, err
 	}

@@ -79,7 +79,8 @@ func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Server, error) {
 		Began: time.Now()}
 	rec, err := openInstanceFile(cfg.StateDir, inst)
 	if err != nil {
-		return nil, fmt.Errorf("the console cannot be opened from the state directory: %w", err)
+		return nil, fmt.Errorf("the console cannot be opened from the state directory: %w: name another with "+
+			"--state-dir", err)
 	}
 	if s.listener, err = rec.listen(cfg.Listen); err != nil {
 		return nil, errors.Join(fmt.Errorf("the console cannot listen: %w", err), rec.remove())
