@@ -188,7 +188,11 @@ func CheckRule(where settings.Config, list, text string) error {
 		return err
 	}
 	if warnings := policy.Warnings(); len(warnings) > 0 {
-		return errors.New(strings.TrimPrefix(warnings[0], "RULE: "))
+		why := strings.TrimPrefix(warnings[0], "RULE: ")
+		for _, meaning := range []string{"; it is taken for ", "; both are guarded"} {
+			why, _, _ = strings.Cut(why, meaning) // which holds for a rule in a file, and this one is refused
+		}
+		return errors.New(why)
 	}
 	return nil
 }

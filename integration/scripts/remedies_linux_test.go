@@ -96,6 +96,7 @@ var stumbles = []stumble{
 	{typed: "PATH={bin} toolhost doctor --quick", remedy: "install git 2.38 or later", pasted: "git --version"},
 	{before: "touch ../state", typed: "toolhost doctor --quick", remedy: "--state-dir", pasted: "toolhost doctor --quick --state-dir ../other"},
 	{before: "mkdir -p ../state/toolhost; echo >../state/toolhost/token", typed: "toolhost http --listen 127.0.0.1:{free}", remedy: "--token-file", pasted: "toolhost http --listen 127.0.0.1:{free} --token-file token"},
+	{typed: "toolhost deny 'Bash()'", remedy: "write Bash for every call", pasted: "toolhost deny Bash"},
 	{before: "echo '{' >a.json", typed: "toolhost rules --settings a.json", remedy: "a.json:", pasted: "echo '{}' >a.json", again: true},
 }
 
