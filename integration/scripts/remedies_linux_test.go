@@ -97,6 +97,10 @@ var stumbles = []stumble{
 	{before: "touch ../state", typed: "toolhost doctor --quick", remedy: "--state-dir", pasted: "toolhost doctor --quick --state-dir ../other"},
 	{before: "mkdir -p ../state/toolhost; echo >../state/toolhost/token", typed: "toolhost http --listen 127.0.0.1:{free}", remedy: "--token-file", pasted: "toolhost http --listen 127.0.0.1:{free} --token-file token"},
 	{typed: "toolhost deny 'Bash()'", remedy: "write Bash for every call", pasted: "toolhost deny Bash"},
+	{
+		before: "mkdir -p ../.cursor; echo '{' >../.cursor/mcp.json", typed: "toolhost install cursor --root .",
+		remedy: "correct the file", pasted: "echo '{}' >../.cursor/mcp.json", again: true,
+	},
 	{before: "echo '{' >a.json", typed: "toolhost rules --settings a.json", remedy: "a.json:", pasted: "echo '{}' >a.json", again: true},
 }
 

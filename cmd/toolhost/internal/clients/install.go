@@ -185,6 +185,9 @@ func (c Client) edit(ctx context.Context, r Request, file string, work step) (Re
 			return err
 		}
 		now, action, err := work(c, r, old)
+		if wrong := (*positionError)(nil); errors.As(err, &wrong) {
+			return fmt.Errorf("%s: %w: correct the file, which was not changed", file, err)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -50,8 +51,11 @@ func jsonError(body []byte, err error) error {
 	if errors.As(err, &syntax) {
 		return at(body, int(syntax.Offset)-1, "%s", syntax.Error())
 	}
-	if text, ok := strings.CutPrefix(err.Error(), "hujson: "); ok {
-		return errors.New(text) // starts with "line 3, column 5: "
+	var e positionError
+	if _, scan := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &e.line, &e.column); scan == nil {
+		_, e.message, _ = strings.Cut(err.Error(), ": line ")
+		_, e.message, _ = strings.Cut(e.message, ": ")
+		return &e
 	}
 	return at(body, len(body), "%s", err.Error())
 }
