@@ -21,6 +21,8 @@ func Append(file string) (*os.File, error) {
 	f, err := dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_APPEND|NoWait|NoFollow, 0o600)
 	named, lookErr := dir.Lstat(base)
 	switch {
+	case lookErr == nil && named.IsDir():
+		err = fmt.Errorf("%s is a directory: name a file", file)
 	case lookErr == nil && !named.Mode().IsRegular():
 		err = fmt.Errorf("%s is not a regular file but %v, and tools can write in its directory: remove it", file,
 			named.Mode().Type())

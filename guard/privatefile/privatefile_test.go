@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -128,5 +129,16 @@ func TestSweep(t *testing.T) {
 	}
 	if err := sweep(filepath.Join(dir, "none"), time.Now()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAppendToDirectory: no one is told to remove a directory.
+func TestAppendToDirectory(t *testing.T) {
+	f, err := Append(t.TempDir())
+	if err == nil {
+		f.Close()
+	}
+	if err == nil || !strings.HasSuffix(err.Error(), "is a directory: name a file") {
+		t.Errorf("got %v", err)
 	}
 }
