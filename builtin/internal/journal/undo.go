@@ -239,6 +239,9 @@ func (j *Journal) planFile(u *Undo, changes, all []record, kept places, force bo
 	}
 	f := Step{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before(),
 		Forced: force, kept: kept, from: oldest.Principal, Links: oldest.Links, Made: oldest.Made, Begun: oldest.from()}
+	if f.Restore.IsFile() && f.Restore.Mode == 0 {
+		f.Restore.Mode = modeBefore(changes)
+	}
 	f.Alone = f.Links == nil && oldest.isObserved() && oldest.before().same(oldest.after())
 	if kept := f.Restore.Mode &^ setID(f.Restore.Mode); kept != f.Restore.Mode {
 		f.Restore.Mode, f.SetID = kept, true
@@ -261,6 +264,9 @@ func (j *Journal) planFile(u *Undo, changes, all []record, kept places, force bo
 		return refuse(fmt.Sprintf("what stood there before change %s is not kept: %s", oldest.ID, oldest.Lost), false)
 	}
 	now, err := NodeAt(f.Path)
+	if err == nil && oldest.before().Mode == 0 && now.IsFile() && now.Mode == f.Restore.Mode {
+		f.Restore.Mode = 0 // so that all names of the file get the content, as with the edit
+	}
 	if err == nil && f.Restore.Mode&fs.ModeIrregular != 0 {
 		return refuse(fmt.Sprintf("before change %s it was no regular file, or could not be read: that is not kept",
 			oldest.ID), false)
@@ -294,6 +300,17 @@ func (j *Journal) planFile(u *Undo, changes, all []record, kept places, force bo
 	}
 	u.Files = append(u.Files, f)
 	return nil
+}
+
+// modeBefore returns the mode of a file before changes of which the oldest is an edit, which keeps the mode and does
+// not tell it. They are given newest first. It is zero if none of them tells it.
+func modeBefore(changes []record) fs.FileMode {
+	for _, r := range slices.Backward(changes) {
+		if before := r.before(); before.IsFile() && before.Mode != 0 {
+			return before.Mode
+		}
+	}
+	return 0
 }
 
 // setID returns the bits of a mode that an undo does not restore. They give a program the rights of the owner or the

@@ -1,0 +1,95 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/integration/testenv"
+)
+
+// namesOf is treeOf with the first name of each file.
+func namesOf(t *testing.T, root string) map[string]string {
+	t.Helper()
+	all := treeOf(t, root)
+	first := map[uint64]string{}
+	if err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		inode, name := info.Sys().(*syscall.Stat_t).Ino, path[len(root)+1:]
+		if first[inode] == "" {
+			first[inode] = name
+		}
+		all[name] += " = " + first[inode]
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// write writes a file with the tool, after it has read it.
+func write(t *testing.T, h *Host, path, content string) {
+	t.Helper()
+	for _, tool := range []string{"Read", "Write"} {
+		args, err := json.Marshal(map[string]string{"file_path": path, "content": content})
+		if tool == "Read" {
+			args, err = json.Marshal(map[string]string{"file_path": path})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := h.Admit(Local(), map[string]any{"threadId": "t"}, "", true)
+		if r := h.Call(t.Context(), by, Request{Tool: tool, Args: args}); r.IsError && tool == "Write" {
+			t.Fatal(r.Text)
+		}
+	}
+}
+
+// TestRewindWritten: what calls of Write and commands have made of the same files is taken back as a whole, with all their names and modes,
+// and an undo of that gives it back.
+func TestRewindWritten(t *testing.T) {
+	testenv.NotShort(t, "starts a sandbox")
+	for _, tt := range []struct{ name, before, steps string }{ // a step "W FILE" writes; others are commands
+		{"all names of a file", "ln a b", "W a"},
+		{"the mode after a Write", "", "W a;chmod 755 a"},
+		{"the mode of a file that is gone", "chmod 755 a", "W a;rm a"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h, root := openHost(t, map[string]string{"a": "1\n", "d/f": "2\n"})
+			bash(t, h, tt.before)
+			before, since := namesOf(t, root), time.Now()
+			for step := range strings.SplitSeq(tt.steps, ";") {
+				if name, ok := strings.CutPrefix(step, "W "); ok {
+					write(t, h, filepath.Join(root, name), step)
+				} else {
+					bash(t, h, step)
+				}
+			}
+			left := namesOf(t, root)
+			id := undo(t, h, since)
+			if diff := cmp.Diff(before, namesOf(t, root)); diff != "" {
+				t.Fatalf("rewound (-before +rewound):\n%s", diff)
+			}
+			if _, err := h.Operator().Undo(t.Context(), builtin.UndoSelection{IDs: []string{id}}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(left, namesOf(t, root)); diff != "" {
+				t.Errorf("undone again (-left +undone):\n%s", diff)
+			}
+		})
+	}
+}
