@@ -249,6 +249,7 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *journal.Undo, 
 	if sel.IsRewind() {
 		own.Tool = "rewind"
 	}
+	nameSteps(env, files)
 	entry, err := env.Runtime.history.BeginSteps(journal.Change{Scope: own.Scope, Tool: own.Tool}, files)
 	if err != nil {
 		return err
@@ -392,6 +393,9 @@ func restoreFile(ctx context.Context, env *Env, f journal.Step) error {
 		return err
 	}
 	defer t.close()
+	if t.present() == f.Restore.Blob && f.Restore.IsFile() && f.Restore.Mode == 0 && f.Links != nil {
+		return nil // written in place under another of its names
+	}
 	if t.present() != f.Expect.Blob {
 		return errChanged
 	}
@@ -432,6 +436,7 @@ func (t *target) remove(env *Env) error {
 
 // change returns the journal's record of a change of this file.
 func (t *target) change(env *Env) journal.Change {
-	return journal.Change{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(),
-		Before: t.known, Made: t.made}
+	path := t.path.Real()
+	return journal.Change{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: path, Before: t.known,
+		Made: t.made, Links: otherNames(outermost(env.Policy.Roots()), []string{path})[path]}
 }

@@ -245,6 +245,7 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 		return done, err
 	}
 	call := journal.Change{Scope: env.Scope, Tool: "try", Call: journal.Call{Command: command}}
+	nameSteps(env, steps)
 	entry, err := env.Runtime.history.BeginSteps(call, steps)
 	if err != nil {
 		return done, fmt.Errorf("nothing was applied, because it could not be journalled: %w", err)

@@ -64,6 +64,11 @@ func TestRewindWritten(t *testing.T) {
 	testenv.NotShort(t, "starts a sandbox")
 	for _, tt := range []struct{ name, before, steps string }{ // a step "W FILE" writes; others are commands
 		{"all names of a file", "ln a b", "W a"},
+		{"a name that a command removes after it", "ln a b", "W a;rm b"},
+		{"a name that sorts first and is removed", "ln d/f A", "W d/f;rm A"},
+		{"a mode between two writes", "ln a b", "W a;chmod 755 b;W b"},
+		{"new names of a file", "", "cp -al d e"},
+		{"a new name of a file that is written", "", "ln a b;W a"},
 		{"the mode after a Write", "", "W a;chmod 755 a"},
 		{"the mode of a file that is gone", "chmod 755 a", "W a;rm a"},
 	} {

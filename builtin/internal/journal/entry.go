@@ -70,7 +70,8 @@ type entryPart struct {
 // lock of the file from before it reads the file until the change has ended. before is the content of the file, nil
 // if it does not exist; after is the new content, in any number of pieces. If c.Deleted is set, the change removes
 // the file, and after is not used. Begin records the fields Principal, Scope, Tool, Path, UndoOf, Made and the modes
-// of c, and Before if the caller knows the Blob of before. The content of a link is its target. For a directory before
+// of c, and Before if the caller knows the Blob of before. Links are other names of the file, which change with it. The
+// content of a link is its target. For a directory before
 // is nil.
 //
 // After an error nothing is journalled. The caller may make the change anyway, and then reports that it cannot be
@@ -99,12 +100,30 @@ func (j *Journal) Begin(c Change, before []byte, after ...[]byte) (*Entry, error
 	}
 	e, err := j.announce(&c)
 	if err == nil {
-		err = e.add(c, []PathChange{p}, nil)
+		err = e.add(c, withNames(p, c.Links), nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Path, err)
 	}
 	return e, nil
+}
+
+// withNames returns the changes of a file under all its names.
+func withNames(p PathChange, others []string) []PathChange {
+	all := []PathChange{p}
+	for _, name := range others {
+		other := p
+		other.Path = filepath.Clean(name)
+		all = append(all, other)
+	}
+	for i := range all {
+		for _, other := range all {
+			if other.Path != all[i].Path {
+				all[i].Links = append(all[i].Links, other.Path)
+			}
+		}
+	}
+	return all
 }
 
 // BeginSteps announces an undo, a rewind, or the application of a copy, and keeps the contents that it replaces. Its
@@ -187,7 +206,7 @@ func (e *Entry) add(c Change, changes []PathChange, but []string) (err error) {
 	return nil
 }
 
-// linkedNow returns a function for the other names of a file now, among those that an undo restores.
+// linkedNow returns a function for the other names of a file now, among those that the steps tell.
 func linkedNow(files []Step) func(path string) []string {
 	names, ids := map[walk.ID][]string{}, map[string]walk.ID{}
 	add := func(path string) {
@@ -199,7 +218,7 @@ func linkedNow(files []Step) func(path string) []string {
 	}
 	for _, f := range files {
 		add(f.Path)
-		for _, name := range f.Links {
+		for _, name := range slices.Concat(f.Links, f.Names) {
 			add(name)
 		}
 	}

@@ -55,6 +55,7 @@ type Step struct {
 	// Links are other names of the file before the changes. Alone says that it had none, and has others since.
 	Links []string
 	Alone bool
+	Names []string  // other names of the file that stands there now, as far as the caller knows them
 	Begun time.Time // when the oldest of the changes may have been made
 	Made  int       // how many directories above the file were made for it, and go with it if they are empty
 	SetID bool      // Restore lacks set-id bits that the file had, see setID
