@@ -389,7 +389,7 @@ func (m *commandMark) finish() (all commandChanges) {
 	}
 	for _, r := range reports {
 		some := slices.DeleteFunc(slices.Clone(r.Changes),
-			func(c checkpoint.Change) bool { return !mine[filepath.Join(r.root, c.Path)] })
+			func(c checkpoint.Change) bool { return c.IsBack() || !mine[filepath.Join(r.root, c.Path)] })
 		for i, c := range some {
 			if !c.IsDir() || i+1 == len(some) || !strings.HasPrefix(some[i+1].Path, c.Path+"/") {
 				all.add(m.env.Policy, r.root, c)

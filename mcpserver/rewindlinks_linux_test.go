@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"encoding/json"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -55,6 +56,33 @@ func write(t *testing.T, h *Host, path, content string) {
 		if r := h.Call(t.Context(), by, Request{Tool: tool, Args: args}); r.IsError && tool == "Write" {
 			t.Fatal(r.Text)
 		}
+	}
+}
+
+// TestRewindBack: what one command made and removed while another one ran does not come back with the rewind of both, and
+// is no change of the other one alone.
+func TestRewindBack(t *testing.T) {
+	t.Parallel()
+	h, root := openHost(t, map[string]string{"a": "1\n"})
+	bash(t, h, "true")
+	before, since := treeOf(t, root), time.Now()
+	done := make(chan string)
+	go func() {
+		done <- bashBy(t, h, Local(),
+			"echo 2 > a; echo 1 > new; until [ -e second ]; do sleep 0.01; done; echo 1 > a; rm new; : > first")
+	}()
+	for {
+		if _, err := os.Stat(filepath.Join(root, "new")); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	h.Call(t.Context(), h.Admit(Local(), map[string]any{"threadId": "u"}, "", true), Request{Tool: "Bash",
+		Args: json.RawMessage(`{"command":": > second; until [ -e first ]; do sleep 0.01; done"}`)})
+	<-done
+	undo(t, h, since)
+	if diff := cmp.Diff(before, treeOf(t, root)); diff != "" {
+		t.Errorf("rewound (-before +rewound):\n%s", diff)
 	}
 }
 

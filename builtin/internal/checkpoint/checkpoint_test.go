@@ -301,6 +301,37 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
+// TestOverlapBack: what a command changes back is told if another one began in between, as that one is told of the change back.
+func TestOverlapBack(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "echo a >f; echo a >g")
+	tr := start(t, Config{Root: root})
+	first := tr.Begin(t.Context())
+	sh(t, root, "echo b >f; echo b >g; echo b >new")
+	second := tr.Begin(t.Context())
+	sh(t, root, "echo a >f; rm new")
+	r2 := second.End()
+	defer r2.Close()
+	third := tr.Begin(t.Context())
+	sh(t, root, "echo c >f; echo a >g; echo a >f")
+	r3 := third.End()
+	defer r3.Close()
+	r1 := first.End()
+	defer r1.Close()
+	for _, tt := range []struct {
+		r    *Report
+		want string
+	}{
+		{r1, "changed f \"a\\n\"\nchanged g \"a\\n\"\nnew new\n"},
+		{r2, "changed f \"b\\n\"\ndeleted new \"b\\n\"\n"},
+		{r3, "changed g \"b\\n\"\n"},
+	} {
+		if got := summary(t, tt.r); got != tt.want {
+			t.Errorf("got %s want %s", got, tt.want)
+		}
+	}
+}
+
 // TestHidden: what is hidden is neither read nor named, and no path leads out of the root.
 func TestHidden(t *testing.T) {
 	root := newRoot(t)

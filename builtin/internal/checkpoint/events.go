@@ -15,6 +15,7 @@ type events struct {
 	marks   []*Mark
 	ignored map[string]bool // files that changed in ignored directories while marks are open
 	more    int             // others, which were found in new directories
+	begun   []uint64        // when commands began, since none ran
 }
 
 func (e *events) begin(m *Mark) {
@@ -22,8 +23,9 @@ func (e *events) begin(m *Mark) {
 	defer e.mu.Unlock()
 	if len(e.marks) == 0 {
 		clear(e.ignored)
-		e.more = 0
+		e.more, e.begun = 0, nil
 	}
+	e.begun = append(e.begun, m.start)
 	m.ignored = len(e.ignored) + e.more
 	e.marks = append(e.marks, m)
 }
@@ -67,6 +69,13 @@ func (e *events) before(seq uint64) (last uint64) {
 		}
 	}
 	return last
+}
+
+// begunBetween reports whether a command began after one change and before another.
+func (e *events) begunBetween(first, second uint64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.begun, func(start uint64) bool { return first <= start && start < second })
 }
 
 // ignoredFile counts a file in a new ignored directory.

@@ -101,9 +101,11 @@ func (m *Mark) End() *Report {
 	return r
 }
 
-// since merges the changes that were found after a mark into one per path. Each holds its content.
+// since merges the changes that were found after a mark into one per path. Each holds its content. What was changed and
+// changed back is left out, unless another command began in between: its changes are of what it found there.
 func (t *Tracker) since(m *Mark) []Change {
 	at := map[string]int{}
+	first := map[string]uint64{}
 	var all []Change
 	for _, l := range t.log {
 		if l.seq <= m.start {
@@ -115,12 +117,15 @@ func (t *Tracker) since(m *Mark) []Change {
 		}
 		if i, ok := at[c.Path]; ok {
 			all[i].After = c.After
+			all[i].between = all[i].between || t.events.begunBetween(first[c.Path], l.seq)
 			continue
 		}
-		at[c.Path] = len(all)
+		at[c.Path], first[c.Path] = len(all), l.seq
 		all = append(all, c)
 	}
-	all = slices.DeleteFunc(all, func(c Change) bool { return c.Before.same(c.After) && t.sameLinks(c) })
+	all = slices.DeleteFunc(all, func(c Change) bool {
+		return c.Before.same(c.After) && t.sameLinks(c) && !c.between
+	})
 	slices.SortFunc(all, func(a, b Change) int { return strings.Compare(treeOrder(a.Path), treeOrder(b.Path)) })
 	for _, c := range all {
 		t.files.contents.retain(c.source)

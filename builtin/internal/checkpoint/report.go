@@ -41,9 +41,14 @@ type Change struct {
 	Before, After State
 	Links         []string // other names of the file from before
 	// Why says why the content of Before is not kept; "" if it is, or Before is no file.
-	Why    string
-	source source
+	Why     string
+	source  source
+	between bool // another command began between two changes of the path
 }
+
+// IsBack reports whether the path is as it was before: the command changed it and changed it back, and another one
+// began in between.
+func (c Change) IsBack() bool { return c.between && c.Before.same(c.After) }
 
 // IsDir reports whether the path was or is a directory, and nothing else.
 func (c Change) IsDir() bool {

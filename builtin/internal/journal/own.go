@@ -209,8 +209,11 @@ func sharing(changes, all []record) (loses []string) {
 }
 
 // overlaps reports whether two commands ran at the same time when a path changed, so that either may have made the
-// change.
+// change. If one of them left the path as it was, it may have changed it before the other one looked.
 func (r record) overlaps(o record) bool {
-	return (slices.Contains(r.Overlaps, o.ID) || slices.Contains(o.Overlaps, r.ID)) && !r.after().same(o.before()) &&
-		!o.after().same(r.before())
+	if !slices.Contains(r.Overlaps, o.ID) && !slices.Contains(o.Overlaps, r.ID) {
+		return false
+	}
+	return r.before().same(r.after()) || o.before().same(o.after()) ||
+		!r.after().same(o.before()) && !o.after().same(r.before())
 }
