@@ -154,7 +154,7 @@ func (b *Runtime) ChangedFile(policy *guard.Policy, c Change) (string, error) {
 
 // readable refuses what a rule denies: what was journalled before the rule is denied by it too.
 func readable(policy *guard.Policy, path string) error {
-	p, err := policy.Resolve(path)
+	p, err := policy.ResolveKept(path)
 	if err != nil { // a link that leads in a circle
 		p, err = policy.ResolveEntry(path)
 	}
@@ -353,7 +353,7 @@ func mayWrite(policy *guard.Policy, path guard.Path) error {
 
 // fileOf resolves the path of a regular file that may be changed.
 func fileOf(env *Env, name string) (guard.Path, error) {
-	path, err := env.Policy.Resolve(name)
+	path, err := env.Policy.ResolveKept(name)
 	if err != nil {
 		return path, err
 	}

@@ -307,3 +307,46 @@ func FuzzResolve(f *testing.F) {
 		}
 	})
 }
+
+// White space around a name that a file has had is part of it, and rules hold for the name; other mistakes are refused.
+func TestResolveKept(t *testing.T) {
+	top := realTemp(t)
+	root := filepath.Join(top, "ws")
+	tree(t, top, "ws/a", "ws/d/f", "out/secret", "ws/out  -> "+top+"/out")
+	p := policy(t, root, &settings.Settings{DefaultMode: settings.ModeAcceptEdits,
+		Deny: []settings.Entry{{Text: "Edit(/b*)", File: root + "/.claude/settings.json"}}})
+	for _, c := range []struct {
+		name, real, errorHolds string
+		denied                 bool
+	}{
+		{root + "/a", "ws/a", "", false},
+		{root + "/a ", "ws/a ", "", false},
+		{root + "/a\n", "ws/a\n", "", false},
+		{root + "/d /f ", "ws/d /f ", "", false},
+		{root + "/out /new\t", "out/new\t", "", false},
+		{root + "/b ", "ws/b ", "", true},
+		{root + "/b/c ", "ws/b/c ", "", true},
+		{"", "", "empty", false},
+		{root + "/a\x00 ", "", "NUL", false},
+		{root + strings.Repeat("x", realpath.MaxLength), "", "4096", false},
+	} {
+		got, err := p.ResolveKept(c.name)
+		if c.errorHolds != "" {
+			if err == nil || !strings.Contains(err.Error(), c.errorHolds) {
+				t.Errorf("%.40q: %v, want an error with %q", c.name, err, c.errorHolds)
+			}
+			continue
+		}
+		if err != nil || got.Real() != filepath.Join(top, c.real) {
+			t.Errorf("%q: %q, %v", c.name, got.Real(), err)
+		}
+		denied := p.Judge(Intent{Tool: "Edit", Effects: []Effect{Write{Path: got}}}).Action == Deny
+		if denied != c.denied {
+			t.Errorf("%q: denied %t", c.name, denied)
+		}
+		entry, err := p.ResolveEntry(c.name)
+		if err != nil || entry.Real() != filepath.Join(top, c.real) {
+			t.Errorf("entry %q: %q, %v", c.name, entry.Real(), err)
+		}
+	}
+}

@@ -28,10 +28,17 @@ func (p *Policy) ResolveIn(dir Path, name string) (Path, error) {
 	return p.data.resolve(dir, name)
 }
 
-// ResolveEntry is [Policy.Resolve] for an absolute name of a directory entry: it does not follow the entry if that is a
-// symbolic link.
+// ResolveKept is [Policy.Resolve] for an absolute name that a file has had: white space around it is no mistake.
+func (p *Policy) ResolveKept(name string) (Path, error) {
+	if err := realpath.CheckKept(name); err != nil {
+		return Path{}, err
+	}
+	return p.data.resolve(pathOf(p.data.roots[0]), name)
+}
+
+// ResolveEntry is [Policy.ResolveKept] for a directory entry: it does not follow the entry if that is a symbolic link.
 func (p *Policy) ResolveEntry(name string) (Path, error) {
-	dir, err := p.Resolve(filepath.Dir(name))
+	dir, err := p.ResolveKept(filepath.Dir(name))
 	if err != nil {
 		return Path{}, err
 	}

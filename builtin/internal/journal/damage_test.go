@@ -190,6 +190,7 @@ func TestLinesRoundTrip(t *testing.T) {
 		"plain":     {Path: "/a", Scope: "s", Tool: "Edit"},
 		"not UTF-8": {Path: "/\xff\xfe/\x80"},
 		"strange":   {Path: "/a\nb\"<>\u2028\x01", Scope: "\n", Tool: "\x00"},
+		"links":     {Path: "/a", Links: []string{"/b", "/\xff", "/\"c\xfe\"", "/d\n"}},
 		"an undo":   {Path: "/a", UndoOf: []string{"aaaaaaaaaaaa", "bbbbbbbbbbbb"}},
 	} {
 		c.ID, c.Principal, c.State, c.Created, c.After = "abcdefgh2345", "p", Unknown, true, BlobOf([]byte("x"))

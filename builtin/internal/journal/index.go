@@ -13,6 +13,8 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // maxLine bounds a line of the index, in bytes: 200,000 changed files fit, or an undo of 5,000,000 changes.
@@ -48,7 +50,7 @@ type entryLine struct {
 	Call      *Call      `json:"call,omitempty"`
 }
 
-// A fileLine is the change of one file in a line. Names of links that are not UTF-8 are not kept.
+// A fileLine is the change of one file in a line. Names of links stand in it as texts, see [statedir.NameText].
 type fileLine struct {
 	Change
 	RawPath  []byte   `json:"raw_path,omitempty"` // a path that is not UTF-8, which a JSON string cannot hold
@@ -72,7 +74,7 @@ func encode(files []record) ([]byte, error) {
 	}
 	for _, r := range files {
 		f := fileLine{Change: r.Change, BeforeAt: r.at[0], AfterAt: r.at[1]}
-		if f.Links = validNames(r.Links); r.State == Pending || r.State == l.State {
+		if f.Links = linkTexts(r.Links); r.State == Pending || r.State == l.State {
 			f.State = ""
 		}
 		if !utf8.ValidString(f.Path) {
@@ -83,9 +85,23 @@ func encode(files []record) ([]byte, error) {
 	return l.encode()
 }
 
-// validNames are the names that a JSON string can hold.
-func validNames(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !utf8.ValidString(name) })
+// linkTexts returns texts for names of links, and [fileLine.readLinks] makes them names again.
+func linkTexts(names []string) (texts []string) {
+	for _, name := range names {
+		texts = append(texts, statedir.NameText(name))
+	}
+	return texts
+}
+
+func (f *fileLine) readLinks() error {
+	for i, text := range f.Links {
+		name, err := statedir.TextName(text)
+		if err != nil {
+			return err
+		}
+		f.Links[i] = name
+	}
+	return nil
 }
 
 func (l entryLine) encode() ([]byte, error) {
@@ -129,7 +145,7 @@ func (l entryLine) valid() bool {
 			f.Path = string(f.RawPath)
 		}
 		if f.Path == "" || !known(f.State) || !f.Before.valid() || !f.After.valid() || !f.BeforeAt.valid() ||
-			!f.AfterAt.valid() {
+			!f.AfterAt.valid() || f.readLinks() != nil {
 			return false
 		}
 	}

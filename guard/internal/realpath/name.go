@@ -17,16 +17,24 @@ const MaxLength = 4096
 // is one of these, unless there is a file of that very name in dir.
 func Check(dir, name string) error {
 	trimmed := strings.TrimSpace(name)
+	err := CheckKept(name)
+	switch {
+	case err != nil || trimmed == name:
+		return err
+	case hasName(dir, name):
+		return CheckKept(trimmed)
+	}
+	return fmt.Errorf("the path %q begins or ends with white space, and no file has that name: leave the white space out",
+		name)
+}
+
+// CheckKept is Check for a name that a file has had, white space included.
+func CheckKept(name string) error {
 	switch {
 	case name == "":
 		return errors.New("the path is empty; give an absolute path or one relative to the workspace root")
 	case strings.ContainsRune(name, 0):
 		return fmt.Errorf("the path %q contains a NUL character; no file has such a name", name)
-	case trimmed != name && hasName(dir, name):
-		return Check(dir, trimmed)
-	case trimmed != name:
-		return fmt.Errorf("the path %q begins or ends with white space, and no file has that name: leave the white space out",
-			name)
 	case len(name) > MaxLength:
 		return fmt.Errorf("the path has %d bytes, more than the %d a path may have", len(name), MaxLength)
 	}
