@@ -337,9 +337,6 @@ func (e *Entry) Settle(call Call, changes []PathChange) (own []PathChange, err e
 
 // record is Settle, and does not end the entry.
 func (e *Entry) record(call Call, changes []PathChange) ([]PathChange, error) {
-	if len(changes) == 0 {
-		return changes, nil
-	}
 	if e.taken != "" {
 		all, err := e.journal.records(e.Principal)
 		recorded := slices.ContainsFunc(all, func(r record) bool { return r.ID == e.ID }) // and its host killed then
@@ -351,7 +348,7 @@ func (e *Entry) record(call Call, changes []PathChange) ([]PathChange, error) {
 	c := Change{ID: r.ID, Principal: r.Principal, Scope: r.Scope, Tool: r.Tool, Time: r.Begun, Open: r.Open,
 		State: Done, Call: call}
 	c.Command, c.Lasting, c.Ended = r.Command, r.Lasting, time.Now().UTC().Round(0)
-	changes, err := e.journal.own(&c, changes)
+	changes, err := e.journal.own(&c, r.Roots, changes)
 	if err != nil || len(changes) == 0 {
 		return changes, err
 	}

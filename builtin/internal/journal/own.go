@@ -44,10 +44,7 @@ func (c Change) isObserved() bool { return !c.Ended.IsZero() }
 // own returns which of the changes that were seen while a command ran are its own. What another call announced is
 // that call's: an Edit or Write, an undo, and for a lasting command also the commands that ran meanwhile. It sets
 // Overlaps of c.
-func (j *Journal) own(c *Change, changes []PathChange) ([]PathChange, error) {
-	if len(changes) == 0 {
-		return nil, nil
-	}
+func (j *Journal) own(c *Change, roots []string, changes []PathChange) ([]PathChange, error) {
 	since := c.Time.Add(-announceTime)
 	recent, err := j.newest(AllPrincipals, func(x index) bool {
 		return len(x.records) > 0 && x.records[0].recorded().Before(since)
@@ -59,6 +56,13 @@ func (j *Journal) own(c *Change, changes []PathChange) ([]PathChange, error) {
 	seen := map[string]bool{}
 	for _, p := range changes {
 		seen[filepath.Clean(p.Path)] = true
+	}
+	back := j.changedBack(c, roots, recent, seen)
+	for _, p := range back {
+		seen[p.Path] = true
+	}
+	if len(seen) == 0 {
+		return nil, nil
 	}
 	for _, r := range recent {
 		switch {
@@ -74,7 +78,7 @@ func (j *Journal) own(c *Change, changes []PathChange) ([]PathChange, error) {
 			announced[r.Path] = append(announced[r.Path], r)
 		}
 	}
-	if err := j.addRunning(c, changes); err != nil {
+	if err := j.addRunning(c, slices.Concat(changes, back)); err != nil {
 		return nil, err
 	}
 	var own []PathChange
@@ -85,7 +89,29 @@ func (j *Journal) own(c *Change, changes []PathChange) ([]PathChange, error) {
 			others[filepath.Clean(p.Path)] = true
 		}
 	}
-	return withoutDirs(own, others), nil
+	return withoutDirs(append(own, back...), others), nil
+}
+
+// changedBack returns the changes of files that the host wrote while a command ran, and that hold again what they held
+// before: the command was not seen to change them.
+func (j *Journal) changedBack(c *Change, roots []string, recent []record, seen map[string]bool) (back []PathChange) {
+	last := map[string]record{}
+	for _, r := range recent {
+		within := slices.ContainsFunc(roots, func(root string) bool { return isWithin(r.Path, root) })
+		if within && !seen[r.Path] && r.State == Done && !r.isObserved() && !r.from().Before(c.Time) &&
+			!r.from().After(c.Ended) && !r.from().Before(last[r.Path].from()) {
+			last[r.Path] = r
+		}
+	}
+	for path, r := range last {
+		if now, err := NodeAt(path); err == nil && !now.isUnread() && !now.same(r.after()) && now.same(r.before()) {
+			back = append(back, PathChange{Path: path, Before: withMode(r.after(), now), After: now, From: r.to().Add(1),
+				Content: func() ([]byte, error) {
+					return j.section(sectionName(r.Principal)).content(r.After, r.at[1:])
+				}})
+		}
+	}
+	return back
 }
 
 // addRunning adds the other commands that run and may have made the changes.

@@ -78,6 +78,9 @@ func TestOwnChanges(t *testing.T) {
 	for _, tt := range []struct{ script, undo, want string }{
 		{"A( =b A)", "A", "a"},
 		{"A( e=b A)", "A", "none"},
+		{"A( e=b =a A)", "A", "b"},
+		{"A( e=b =a A)", "A e", "a"},
+		{"A( e=b B( =a A) B)", "A", "while A and B ran at the same time"},
 		{"A( e=b A)", "e", "a"},
 		{"A( =b e=c A)", "A", "changed after A by e"},
 		{"A( =b e=c A)", "e", "b"},
