@@ -49,7 +49,7 @@ func TestVerifyRefuses(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"verify", "accepts 1 arg", 2},
+		{"verify", "takes CLIENT, such as: toolhost verify claude-code", 2},
 		{"verify claud-code", `did you mean "claude-code"?`, 2},
 		{"verify zed", "Zed: it cannot be verified", 3},
 		{"verify crush", "Crush: it cannot be verified: toolhost has not been taught how", 3},
