@@ -45,25 +45,25 @@ func (c Change) isObserved() bool { return !c.Ended.IsZero() }
 // that call's: an Edit or Write, an undo, and for a lasting command also the commands that ran meanwhile. It sets
 // Overlaps of c.
 func (j *Journal) own(c *Change, roots []string, changes []PathChange) ([]PathChange, error) {
-	since := c.Time.Add(-announceTime)
-	recent, err := j.newest(AllPrincipals, func(x index) bool {
-		return len(x.records) > 0 && x.records[0].recorded().Before(since)
-	})
-	if err != nil {
-		return nil, err
-	}
-	announced := map[string][]record{}
 	seen := map[string]bool{}
 	for _, p := range changes {
 		seen[filepath.Clean(p.Path)] = true
 	}
-	back := j.changedBack(c, roots, recent, seen)
+	back, err := j.changedBack(c, roots, seen)
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range back {
 		seen[p.Path] = true
 	}
 	if len(seen) == 0 {
 		return nil, nil
 	}
+	recent, err := j.recorded(c.Time.Add(-announceTime))
+	if err != nil {
+		return nil, err
+	}
+	announced := map[string][]record{}
 	for _, r := range recent {
 		switch {
 		case r.ID == c.ID || !seen[r.Path] || r.State != Done && r.State != Pending ||
@@ -94,7 +94,15 @@ func (j *Journal) own(c *Change, roots []string, changes []PathChange) ([]PathCh
 
 // changedBack returns the changes of files that the host wrote while a command ran, and that hold again what they held
 // before: the command was not seen to change them.
-func (j *Journal) changedBack(c *Change, roots []string, recent []record, seen map[string]bool) (back []PathChange) {
+func (j *Journal) changedBack(c *Change, roots []string, seen map[string]bool) (back []PathChange, err error) {
+	sections, err := j.of(AllPrincipals)
+	if err != nil || !slices.ContainsFunc(sections, func(s *section) bool { return s.writtenSince(c.Time) }) {
+		return nil, err
+	}
+	recent, err := j.recorded(c.Time)
+	if err != nil {
+		return nil, err
+	}
 	last := map[string]record{}
 	for _, r := range recent {
 		within := slices.ContainsFunc(roots, func(root string) bool { return isWithin(r.Path, root) })
@@ -111,7 +119,14 @@ func (j *Journal) changedBack(c *Change, roots []string, recent []record, seen m
 				}})
 		}
 	}
-	return back
+	return back, nil
+}
+
+// recorded returns the changes that were recorded since a time, and some of those before. Few are read if it is recent.
+func (j *Journal) recorded(since time.Time) ([]record, error) {
+	return j.newest(AllPrincipals, func(x index) bool {
+		return len(x.records) > 0 && x.records[0].recorded().Before(since)
+	})
 }
 
 // addRunning adds the other commands that run and may have made the changes.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 
+	"time"
+
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
@@ -80,8 +82,17 @@ func (s *section) setStates(x index) {
 	}
 }
 
-// firstTail is how much of the end of an index is read first, in bytes: some 100 changes.
-const firstTail = 64 << 10
+// grain is the coarsest tick of the kernel clock that the times of files are taken from.
+const grain = 10 * time.Millisecond
+
+// writtenSince reports whether the index may have been written since a time.
+func (s *section) writtenSince(t time.Time) bool {
+	info, err := os.Lstat(filepath.Join(s.dir, indexName))
+	return err != nil || !info.ModTime().Before(t.Add(-grain))
+}
+
+// firstTail is how much of the end of an index is read first, in bytes: some 6 changes.
+const firstTail = 4 << 10
 
 // tail reads the end of the index, as much as is enough. If it is damaged, everything is read.
 func (s *section) tail(enough func(index) bool) (x index, err error) {
