@@ -149,6 +149,8 @@ func TestRemoved(t *testing.T) {
 	gone := func(at string) bool { _, err := os.Lstat(at); return os.IsNotExist(err) }
 	killed, lives := Open(dir), Open(dir)
 	left, kept := use(killed), use(lives)
+	killed.sweeps.Wait()
+	lives.sweeps.Wait() // it would hold the mark for a moment, and remove what is left itself
 	if err := killed.mark.Close(); err != nil { // as the kernel does
 		t.Fatal(err)
 	}
