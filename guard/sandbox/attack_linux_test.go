@@ -120,7 +120,7 @@ find . \( -perm /6000 ! -type d -o -type c -o -type b \) ! -path './.git/*' | gr
 	{"environment of process 1", `tr '\0' '\n' < /proc/1/environ && echo BREACH`, false},
 
 	// The network and sockets.
-	{"loopback", `exec 3<>/dev/tcp/127.0.0.1/$PORT; cat <&3`, true},
+	{"loopback", `exec 3<>/dev/tcp/127.0.0.1/$PORT; timeout 5 cat <&3`, true},
 	{"loopback by name", `$ATTACK connect tcp localhost:$PORT; curl -s --noproxy '*' -m 2 http://$TCP/`, true},
 	{"abstract socket", `$ATTACK connect unix "@$ABSTRACT"`, true},
 	{"path socket outside", `$ATTACK connect unix "$SOCKET"`, true},
