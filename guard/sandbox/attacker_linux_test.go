@@ -161,6 +161,10 @@ func attackConnect(args []string) error {
 	if err != nil {
 		return err
 	}
+	// A port may be one of the sandbox's own, whose program waits for a request.
+	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return err
+	}
 	_, err = io.Copy(os.Stdout, c)
 	return err
 }
