@@ -150,7 +150,7 @@ func TestRemoved(t *testing.T) {
 	killed, lives := Open(dir), Open(dir)
 	left, kept := use(killed), use(lives)
 	killed.sweeps.Wait()
-	lives.sweeps.Wait() // it would hold the mark for a moment, and remove what is left itself
+	lives.sweeps.Wait()                         // it would hold the mark for a moment, and remove what is left itself
 	if err := killed.mark.Close(); err != nil { // as the kernel does
 		t.Fatal(err)
 	}
