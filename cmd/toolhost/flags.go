@@ -71,7 +71,8 @@ func (f *trustFlag) String() string {
 	return cmp.Or(f.digest, strconv.FormatBool(f.all))
 }
 
-// Type is that of a flag whose value can be left out. A value is given with =, so the help shows no word after the flag.
+// Type is that of a flag whose value can be left out. The help shows no word after the flag, because a value is given
+// with =.
 func (f *trustFlag) Type() string { return "bool" }
 
 func (f *hostFlags) add(cmd *cobra.Command) {

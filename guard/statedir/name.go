@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// NameText returns a text for JSON from which [TextName] gets a name of a file back. JSON strings cannot hold names that
-// are not UTF-8.
+// NameText returns a text for JSON from which [TextName] gets the name of a file back. A JSON string cannot hold a name
+// that is not UTF-8.
 func NameText(name string) string {
 	if utf8.ValidString(name) && !strings.HasPrefix(name, `"`) {
 		return name

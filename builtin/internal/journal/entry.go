@@ -71,8 +71,7 @@ type entryPart struct {
 // if it does not exist; after is the new content, in any number of pieces. If c.Deleted is set, the change removes
 // the file, and after is not used. Begin records the fields Principal, Scope, Tool, Path, UndoOf, Made and the modes
 // of c, and Before if the caller knows the Blob of before. Links are other names of the file, which change with it. The
-// content of a link is its target. For a directory before
-// is nil.
+// content of a link is its target. For a directory before is nil.
 //
 // After an error nothing is journalled. The caller may make the change anyway, and then reports that it cannot be
 // undone.

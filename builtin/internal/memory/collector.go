@@ -36,7 +36,8 @@ func init() {
 		debug.SetGCPercent(collector.base)
 		return
 	}
-	type sentinel struct{ _ *sentinel }                // a pointer makes it an allocation of its own
+	type sentinel struct{ _ *sentinel } // a pointer makes it an allocation of its own
+
 	runtime.AddCleanup(new(sentinel), func(struct{}) { // called when garbage was collected
 		collector.mu.Lock()
 		defer collector.mu.Unlock()

@@ -33,7 +33,8 @@ const wrapper = openReport +
 	`if [[ $REPLY == ` + plainText + `* ]]; then read -r -N "${REPLY:1}" -u ` + scriptFD + `; else LC_ALL=C read -r -N "${REPLY:1}" -u ` + scriptFD + `; fi; ` +
 	`else read -r -d "" -u ` + scriptFD + `; REPLY=${REPLY:` + headSize + `}; fi; ` + endScript +
 	`set -- "${REPLY%%` + separator + `*}"; REPLY=${REPLY#*` + separator + `}; ` +
-	`cd -P -- "$1" || { echo "` + refusal + `" >&` + reportFD + `; trap - EXIT; exit 1; }; exec 2>&1; set --; unset OLDPWD; ` + ownEditor +
+	`cd -P -- "$1" || { echo "` + refusal + `" >&` + reportFD + `; trap - EXIT; exit 1; }; exec 2>&1; set --; unset OLDPWD; ` +
+	ownEditor +
 	`eval "$REPLY" ` + reportFD + `>&-` + hideScript + `; ` +
 	`{ set -- "$?" "` + reported + `"; set +x; { ` + reportEnd + `builtin trap -p EXIT DEBUG; } >&` + reportFD + `; ` + lastWord + `} 2>/dev/null; builtin exit "$1"`
 
