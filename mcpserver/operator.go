@@ -269,7 +269,8 @@ func (h *Host) RunExclusive(ctx context.Context, tool string, do func(*builtin.E
 // tool, or arguments that cannot be bound.
 func (o Operator) Check(ctx context.Context, principal, tool string, args json.RawMessage) (guard.Verdict, error) {
 	target := o.h.tools.resolveCall(tool, args)
-	if errors.Is(target.err, errNoTool) && awaitServer(ctx, o.h, target.called(tool), func() {}) {
+	if errors.Is(target.err, errNoTool) {
+		awaitServer(ctx, o.h, target.called(tool), func() {})
 		target = o.h.tools.resolveCall(tool, args)
 	}
 	if target.err != nil {

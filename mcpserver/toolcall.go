@@ -269,12 +269,13 @@ const (
 	serverLook = 20 * time.Millisecond
 )
 
-// awaitServer waits until the server of a tool has been asked for its tools, or cannot be asked. It reports whether it
-// waited. It calls late if it waits longer than serverTurn.
-func awaitServer(ctx context.Context, h *Host, tool string, late func()) bool {
+// awaitServer waits until the server of a tool has been asked for its tools, or cannot be asked. It calls late if it
+// waits longer than serverTurn. The caller then resolves the tool again, also if there was nothing to wait for: the
+// server may have listed it since the first time.
+func awaitServer(ctx context.Context, h *Host, tool string, late func()) {
 	unknown := func() bool { return h.tools.now().serverOf(tool).Unknown }
 	if !unknown() {
-		return false
+		return
 	}
 	h.gateway.Look()
 	defer time.AfterFunc(serverTurn, late).Stop()
@@ -294,7 +295,6 @@ func awaitServer(ctx context.Context, h *Host, tool string, late func()) bool {
 		case <-tick.C:
 		}
 	}
-	return true
 }
 
 // maxNearest is the number of similar names that are shown for an unknown one.

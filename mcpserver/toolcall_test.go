@@ -246,6 +246,30 @@ func TestToolCallOverTransport(t *testing.T) {
 	}
 }
 
+// TestToolListedMeanwhile: a call that was read before its server had listed its tools finds the tool.
+func TestToolListedMeanwhile(t *testing.T) {
+	h, _ := openHost(t, nil, func(c *Config) { c.Allow = []string{"mcp__s"} })
+	if err := h.setForeign(foreignSet{Servers: []foreignServer{{Name: "s", Unknown: true}}, Configured: true}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewServer(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, e1 := adapter{Server: s}.Open([]byte(toolCall(1, "mcp__s__do", "{}")))
+	unknown, e2 := adapter{Server: s}.Open([]byte(toolCall(2, "mcp__s__dp", "{}")))
+	if e1 != nil || e2 != nil {
+		t.Fatal(e1, e2)
+	}
+	serve(t, h, true, foreignTool("s", "do", "", pathSchema))
+	if err := known.Validate(Local()); err != nil {
+		t.Error(err)
+	}
+	if err := unknown.Validate(Local()); err == nil || !strings.Contains(err.Text, "did you mean mcp__s__do?") {
+		t.Error(err)
+	}
+}
+
 // TestToolListEndpoint: a client chooses its list by the endpoint.
 func TestToolListEndpoint(t *testing.T) {
 	h, _ := openHost(t, nil, func(c *Config) { c.Remote = true })

@@ -103,9 +103,12 @@ func (m *message) unknownResource(who auth.Identity) *jsonrpc.Error {
 }
 
 func (m *message) checkCall(who auth.Identity) error {
-	if name, err := m.Params.Name, m.tool.err; errors.Is(err, errNoTool) && m.mcp.GetTool(name) == nil &&
+	if name := m.Params.Name; errors.Is(m.tool.err, errNoTool) && m.mcp.GetTool(name) == nil &&
 		!m.host.tools.now().serverOf(name).unsure() {
-		return m.host.callNoTool(who, name, m.host.policies.noTool(who.Principal, who, name, err))
+		m.tool = m.host.tools.resolve(name) // the server may have listed its tools since the message was opened
+		if err := m.tool.err; errors.Is(err, errNoTool) {
+			return m.host.callNoTool(who, name, m.host.policies.noTool(who.Principal, who, name, err))
+		}
 	}
 	if m.Plain || m.Arguments != nil {
 		return nil // bound by the pipeline
