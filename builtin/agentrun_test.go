@@ -21,7 +21,7 @@ func TestAgentProgress(t *testing.T) {
 	}
 	told, goOn := make(chan string), make(chan struct{})
 	r := &agentRun{knownAgent: &knownAgent{}, parse: parse, front: context.Background(), out: &shell.Collector{}}
-	r.env = &Env{Progress: func(call string) { told <- call; <-goOn }}
+	r.env = &Env{Client: Client{Progress: func(call string) { told <- call; <-goOn }}}
 	r.env.Agents.MaxTurns, r.env.Agents.MaxTokens = 10, 1000
 	read := make(chan struct{})
 	go func() {

@@ -63,7 +63,7 @@ var askUserTool = declare(Tool[askInput]{
 		options.MinItems, options.MaxItems = jsonschema.Ptr(2), jsonschema.Ptr(4)
 	},
 	Plan: func(_ context.Context, env *Env, in askInput) (Plan, error) {
-		if env.Elicit == nil && !env.ElicitLater {
+		if env.Elicit == nil && !env.Repeats {
 			return Plan{}, errors.New("the client cannot show questions to a person: ask in the text of your answer")
 		}
 		if err := in.check(); err != nil {

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"encoding/json"
 	"io/fs"
 	"sync"
 	"time"
@@ -43,24 +42,11 @@ type Env struct {
 	MaskSecrets bool
 	// Durable requires writes that survive a power loss.
 	Durable bool
-	// Progress reports progress to the client. It is nil if the client did not ask for it.
-	Progress func(lastLines string)
-	// Elicit makes the client ask its user a question of another server while the call waits: it gets the params of
-	// elicitation/create and returns the result. It is nil if the client cannot do that.
-	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
-	// OpensPages means that the client can show the address of a page that another server asks its user to open.
-	OpensPages bool
-	// PageDone tells the client that the page of a question with this elicitation ID is done. It may be called after the
-	// call. It is nil if clients of its era are not told.
-	PageDone func(id string)
-	// ElicitLater means that the client gets such questions as the result, and repeats the call: see [ExecAsked].Elicit.
-	ElicitLater bool
+	Client
 
 	// Agents starts agents.
 	Agents agentOffer
 
-	// CanAsk means that a person can be asked about the call.
-	CanAsk bool
 	// Plan identifies the plan if the scope is in plan mode, whatever the settings say. "" if it is not. SetPlanning
 	// changes it.
 	Plan        string

@@ -26,7 +26,7 @@ func TestPlanModeNamesAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := call.Plan(t.Context(), &Env{Runtime: b, Principal: "me", CanAsk: true, SetPlanning: func(bool) error { return nil }})
+	plan, err := call.Plan(t.Context(), &Env{Runtime: b, Principal: "me", Client: Client{CanAsk: true}, SetPlanning: func(bool) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -255,8 +255,9 @@ func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolReque
 	task.beforeLeave(shown.stop)
 	call := Request{
 		Tool: tool.called(c.Params.Name), tool: tool, Args: s.host.tools.withoutSession(tool, arguments),
-		Progress: shown.callback(),
-		CanAsk:   asks || s.host.approvals.asksOperator(c.peer.Who.Principal), Answer: answer,
+		Client: builtin.Client{Progress: shown.callback(),
+			CanAsk: asks || s.host.approvals.asksOperator(c.peer.Who.Principal)},
+		Answer:       answer,
 		Origin:       originOf(ctx, c, req, program),
 		ClientLimits: func(other int) builtin.ClientLimits { return program.passes(other, len(arguments)) },
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
@@ -322,7 +323,7 @@ func TestAlwaysAllowed(t *testing.T) {
 			h, _ := openHost(t, map[string]string{".claude/settings.json": ask},
 				func(c *Config) { c.TrustWorkspace = true })
 			args, _ := json.Marshal(map[string]string{"command": tt.command})
-			req := Request{Tool: "Bash", Args: args, CanAsk: true}
+			req := Request{Tool: "Bash", Args: args, Client: builtin.Client{CanAsk: true}}
 			call := func() Reply { return h.Call(t.Context(), h.Admit(Local(), tt.meta, tt.session, tt.stdio), req) }
 			q := call().Question
 			if q == nil || (len(q.Always) > 0) != tt.offered {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/builtin"
 )
 
 const askWhich = `{"questions":[{"question":"Which way?","header":"Way","options":[{"label":"left","description":"l"},{"label":"right","description":"r"}]}]}`
@@ -17,10 +19,9 @@ func TestAskUser(t *testing.T) {
 		return p.h.Call(t.Context(), p.h.Admit(Local(), map[string]any{"threadId": thread}, "", true), req)
 	}
 	answers := func(raw string) Request {
-		return Request{Elicit: func(context.Context, json.RawMessage) (json.RawMessage,
-			error) {
+		return Request{Client: builtin.Client{Elicit: func(context.Context, json.RawMessage) (json.RawMessage, error) {
 			return json.RawMessage(raw), nil
-		}}
+		}}}
 	}
 	for raw, want := range map[string]string{
 		`{"action":"accept","content":{"answer1":"left"}}`: `"Which way?": left`, `{"action":"decline"}`: "declined", `{"action":"cancel"}`: "No answer",
@@ -32,18 +33,18 @@ func TestAskUser(t *testing.T) {
 	if r := ask("nobody", Request{}); !r.IsError || !strings.Contains(r.Text, "cannot show questions") {
 		t.Errorf("this client cannot ask one: %s", r.Text)
 	}
-	r := ask("modern", Request{CanAsk: true, Repeats: true})
+	r := ask("modern", Request{Client: builtin.Client{CanAsk: true, Repeats: true}})
 	if r.Question == nil || r.Question.Form == nil {
 		t.Fatalf("a modern client gets no question: %s", r.Text)
 	}
-	if other := ask("modern", Request{CanAsk: true, Repeats: true}); !strings.Contains(other.Text, "one at a time") {
+	if other := ask("modern", Request{Client: builtin.Client{CanAsk: true, Repeats: true}}); !strings.Contains(other.Text, "one at a time") {
 		t.Errorf("a second question while one waits: %s", other.Text)
 	}
 	answer := &Answer{State: r.Question.State, By: ByClient, Form: `{"action":"accept","content":{"words1":"up"}}`}
-	if r := ask("modern", Request{CanAsk: true, Repeats: true, Answer: answer}); !strings.Contains(r.Text, "up") {
+	if r := ask("modern", Request{Client: builtin.Client{CanAsk: true, Repeats: true}, Answer: answer}); !strings.Contains(r.Text, "up") {
 		t.Errorf("the answer of a modern client: %s", r.Text)
 	}
-	if r := ask("modern", Request{CanAsk: true, Repeats: true, Answer: answer}); !r.IsError {
+	if r := ask("modern", Request{Client: builtin.Client{CanAsk: true, Repeats: true}, Answer: answer}); !r.IsError {
 		t.Errorf("the answer counts twice: %s", r.Text)
 	}
 	for range 3 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
@@ -119,7 +120,7 @@ func effectsShown(t *testing.T, mode string) (shown []string) {
 			t.Fatal(err)
 		}
 		said[i] = fmt.Sprintf("  check %s\n", checked)
-		q := h.Call(ctx, h.AdmitNamed("one"), Request{Tool: tool, Args: args, CanAsk: true}).Question
+		q := h.Call(ctx, h.AdmitNamed("one"), Request{Tool: tool, Args: args, Client: builtin.Client{CanAsk: true}}).Question
 		if questions[i] = q; q != nil {
 			said[i] += fmt.Sprintf("  question %q in %q, input %s, always %q\n", q.Message, q.Dir, q.Input, q.Always)
 		}

@@ -84,7 +84,7 @@ func TestExecAskBackground(t *testing.T) {
 			t.Errorf("%s: the client was asked", test.name)
 			return &Answer{}
 		}
-		reply := c.host.Call(t.Context(), a, Request{Tool: "Bash", Args: []byte(`{"command":"` + python + `","run_in_background":true}`), CanAsk: true, AskUser: put})
+		reply := c.host.Call(t.Context(), a, Request{Tool: "Bash", Args: []byte(`{"command":"` + python + `","run_in_background":true}`), Client: builtin.Client{CanAsk: true}, AskUser: put})
 		out, ok := reply.Structured.(builtin.BashOutput)
 		if !ok {
 			t.Fatalf("%+v", reply)
@@ -126,8 +126,8 @@ func TestExecScriptIsBound(t *testing.T) {
 			writeFile(t, filepath.Join(root, "d.sh"), files["d.sh"])
 			o.asked = nil
 			o.meet = func() { writeFile(t, filepath.Join(root, "d.sh"), later) }
-			req := Request{Tool: "Bash", Args: []byte(`{"command":"` + python + `"}`), CanAsk: true,
-				Repeats: way == "task"}
+			req := Request{Tool: "Bash", Args: []byte(`{"command":"` + python + `"}`), Client: builtin.Client{CanAsk: true,
+				Repeats: way == "task"}}
 			if way == "client" {
 				req.AskUser = func(_ context.Context, q *Question) *Answer {
 					o.meet()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/builtin"
 )
 
 // A planner calls tools in conversations of a host whose owner answers.
@@ -35,7 +37,7 @@ func (p *planner) call(thread, tool, args string) (text string, isError bool) {
 		meta["threadId"] = thread
 	}
 	a := p.h.Admit(Local(), meta, "", true)
-	req := Request{Tool: tool, Args: []byte(args), CanAsk: p.h.approvals.operatorPresent()}
+	req := Request{Tool: tool, Args: []byte(args), Client: builtin.Client{CanAsk: p.h.approvals.operatorPresent()}}
 	reply := p.h.Call(p.Context(), a, req)
 	for reply.Question != nil {
 		req.Answer = p.h.approvals.askOperator(p.Context(), a, req, reply.Question)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
@@ -43,7 +44,7 @@ func askedOf(t *testing.T, o *owner, files map[string]string) (text string, h *H
 		t.Skip("commands are not contained on this machine: " + held.Why)
 	}
 	a := h.Admit(Local(), map[string]any{"threadId": "t"}, "", true)
-	req := Request{Tool: "Bash", Args: []byte(`{"command":"echo make it"}`), CanAsk: h.approvals.operatorPresent()}
+	req := Request{Tool: "Bash", Args: []byte(`{"command":"echo make it"}`), Client: builtin.Client{CanAsk: h.approvals.operatorPresent()}}
 	reply := h.Call(context.Background(), a, req)
 	if reply.Question != nil {
 		req.Answer = h.approvals.askOperator(context.Background(), a, req, reply.Question)
@@ -93,7 +94,7 @@ func TestOwnerIsAskedInNewSession(t *testing.T) {
 	yes := &owner{answer: Answer{Decision: AllowOnce}}
 	h, _ := openHost(t, map[string]string{".claude/settings.json": askMake}, func(c *Config) { c.Asker = yes })
 	a := h.Admit(Local(), map[string]any{scope.MetaHandle: scope.NewHandle}, "", true)
-	req := Request{Tool: "Bash", Args: []byte(`{"command":"echo make it"}`), CanAsk: true}
+	req := Request{Tool: "Bash", Args: []byte(`{"command":"echo make it"}`), Client: builtin.Client{CanAsk: true}}
 	reply := h.Call(context.Background(), a, req)
 	if reply.Question == nil {
 		t.Fatalf("nothing was asked: %s", reply.Text)

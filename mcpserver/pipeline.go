@@ -52,21 +52,9 @@ func (a *Admission) label() string {
 type Request struct {
 	Tool string
 	Args json.RawMessage
-	// Progress reports the progress of the call to the client. It is nil if the client did not ask for it.
-	Progress func(lastLines string)
-	// CanAsk means that the client can ask a person.
-	CanAsk bool
+	builtin.Client
 	// AskUser makes the client ask its user while the call waits. If nil, the client cannot be asked during a call.
 	AskUser func(ctx context.Context, q *Question) *Answer
-	// Elicit makes the client ask its user a question of another server while the call waits. It is nil if the client
-	// cannot do that.
-	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
-	// OpensPages means that the client can show the address of a page of another server.
-	OpensPages bool
-	// PageDone is [builtin.Env.PageDone].
-	PageDone func(id string)
-	// Repeats means that a question during a call ends it, and that the client repeats the call with the answer.
-	Repeats bool
 	// Answer is a person's answer to the question that an earlier attempt of this call returned.
 	Answer *Answer
 	// Origin describes the call to observers.
@@ -349,9 +337,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 			Tasks:       set.Bash.MaxTasks,
 			KeepChanges: set.History.Commands != settings.Off,
 		},
-		MaskSecrets: set.Results.MaskSecrets, Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit,
-		OpensPages: req.OpensPages, PageDone: req.PageDone,
-		ElicitLater: req.Repeats, CanAsk: req.CanAsk,
+		MaskSecrets: set.Results.MaskSecrets, Durable: set.Write.Fsync, Client: req.Client,
 		Plan: h.modes.plan(a.scope), SetPlanning: func(on bool) error { return h.modes.change(a.scope, on) },
 		Worktree: h.children.worktree(a), WorktreeDirty: set.Agent.WorktreeDirty, Conversation: a.scope.Conversation(),
 		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.who) },

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/builtin"
 )
 
 // askAll makes the rules ask for every command and every write.
@@ -63,7 +65,7 @@ func TestQuestionNamesEveryEffect(t *testing.T) {
 				"dangerouslyDisableSandbox": true})
 			tt.gist = append(tt.gist, "in the background", "outside the sandbox")
 		}
-		q := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: tt.tool, Args: args, CanAsk: true}).Question
+		q := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: tt.tool, Args: args, Client: builtin.Client{CanAsk: true}}).Question
 		if q == nil {
 			t.Errorf("%s: nothing was asked", tt.args)
 			continue

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/builtin"
 )
 
 // TestScriptIsBound shows the script of an asked command, and holds that the answer counts for this text only.
@@ -26,7 +28,7 @@ func TestScriptIsBound(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h, root := openHost(t, map[string]string{".claude/settings.json": ask, "deploy.sh": "echo done > done\n"},
 				func(c *Config) { c.TrustWorkspace = true })
-			req := Request{Tool: "Bash", Args: []byte(`{"command":"bash deploy.sh"}`), CanAsk: true}
+			req := Request{Tool: "Bash", Args: []byte(`{"command":"bash deploy.sh"}`), Client: builtin.Client{CanAsk: true}}
 			q := h.Call(t.Context(), h.Admit(Local(), nil, "", true), req).Question
 			if q == nil || !strings.Contains(q.Message, "  | echo done > done\n") ||
 				!strings.Contains(q.Message, "bash deploy.sh runs ") || len(q.Scripts) != 1 {
@@ -53,7 +55,7 @@ func TestLongScript(t *testing.T) {
 	const ask = `{"permissions":{"ask":["Bash(bash:*)"]},"bash":{"execGate":"off"}}`
 	h, _ := openHost(t, map[string]string{".claude/settings.json": ask, "deploy.sh": strings.Repeat("echo done\n", 10_000)}, func(c *Config) { c.TrustWorkspace = true })
 	q := h.Call(t.Context(), h.Admit(Local(), nil, "", true),
-		Request{Tool: "Bash", Args: []byte(`{"command":"bash deploy.sh"}`), CanAsk: true}).Question
+		Request{Tool: "Bash", Args: []byte(`{"command":"bash deploy.sh"}`), Client: builtin.Client{CanAsk: true}}).Question
 	if want := fmt.Sprintf("  … %d more bytes are not shown.\n", q.Scripts[0].Cut); q.Scripts[0].Cut == 0 ||
 		!strings.Contains(q.Message, want) {
 		t.Errorf("want %q in\n%s", want, q.Message)

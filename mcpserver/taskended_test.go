@@ -61,7 +61,7 @@ func TestEndedTasksAreTold(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(root, "go"), "")
 	ended(t, h, tasks)
-	read := Request{Tool: "Read", Args: []byte(`{"file_path":"a.txt"}`), CanAsk: true}
+	read := Request{Tool: "Read", Args: []byte(`{"file_path":"a.txt"}`), Client: builtin.Client{CanAsk: true}}
 	quiet := func(what string, reply Reply) {
 		t.Helper()
 		if strings.Contains(reply.Text, "[Task ") {
@@ -73,7 +73,7 @@ func TestEndedTasksAreTold(t *testing.T) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	quiet("a cancelled call", h.Call(gone, h.Admit(Local(), map[string]any{"threadId": "a"}, "", true), read))
-	asks := Request{Tool: "Edit", Args: []byte(`{"file_path":"a.txt","old_string":"","new_string":"x"}`), CanAsk: true}
+	asks := Request{Tool: "Edit", Args: []byte(`{"file_path":"a.txt","old_string":"","new_string":"x"}`), Client: builtin.Client{CanAsk: true}}
 	if reply := inThread(h, Local(), "a", asks); reply.Question != nil {
 		quiet("a question", reply)
 	}

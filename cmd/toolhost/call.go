@@ -59,7 +59,7 @@ func runCall(cmd *cobra.Command, host *mcpserver.Host, session, tool string, inp
 	asJSON bool) error {
 	shown := showProgress(cmd.ErrOrStderr(), tool)
 	reply := host.Call(cmd.Context(), host.AdmitNamed(session),
-		mcpserver.Request{Tool: tool, Args: input, Progress: shown.callback()})
+		mcpserver.Request{Tool: tool, Args: input, Client: builtin.Client{Progress: shown.callback()}})
 	shown.stop()
 	err := printReply(cmd.OutOrStdout(), reply, asJSON)
 	if err == nil && !asJSON {

@@ -50,7 +50,7 @@ type caller struct {
 // passed on to the client.
 func (c caller) run(ctx context.Context, name string, r request, read reader) (builtin.Result, error) {
 	return c.env.Long(ctx, name, func(ctx context.Context, env *builtin.Env) (builtin.Result, error) {
-		if c.env = env; env.ElicitLater {
+		if c.env = env; env.Repeats {
 			return c.runAside(ctx, name, r, read)
 		}
 		return c.runHere(ctx, r, read)

@@ -137,11 +137,13 @@ func (b *bench) bound(ctx context.Context, d *builtin.Def, args string) {
 
 // env is that of each call: of one conversation, whose person answers questions.
 func (b *bench) env() *builtin.Env {
-	return &builtin.Env{Runtime: openRuntime(b.t), OpensPages: b.pages, PageDone: func(id string) { b.done <- id }, Principal: b.as, Scope: "one", Elicit: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+	elicit := func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
 		b.asked = string(params)
 		b.forms++
 		return filled(params), nil
-	}}
+	}
+	return &builtin.Env{Runtime: openRuntime(b.t), Principal: b.as, Scope: "one", Client: builtin.Client{
+		Elicit: elicit, OpensPages: b.pages, PageDone: func(id string) { b.done <- id }}}
 }
 
 // openRuntime opens what calls share.

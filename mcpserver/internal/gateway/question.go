@@ -40,7 +40,7 @@ func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMess
 	for _, id := range slices.Sorted(maps.Keys(asked.InputRequests)) {
 		switch r := asked.InputRequests[id]; r.Method {
 		case "elicitation/create":
-			answer, err := s.u.ask(ctx, r.Params, env)
+			answer, err := s.u.ask(ctx, r.Params, env.Client)
 			if err != nil {
 				answer = answered("decline", nil) // a form that cannot be shown
 			}
@@ -57,25 +57,25 @@ func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMess
 }
 
 // ask shows the question of a server about a call to a person, and returns the response for the server.
-func (u *upstream) ask(ctx context.Context, params json.RawMessage, env *builtin.Env) (json.RawMessage, error) {
+func (u *upstream) ask(ctx context.Context, params json.RawMessage, c builtin.Client) (json.RawMessage, error) {
 	var ask interface {
 		params(server string) json.RawMessage
 		answer(result json.RawMessage) json.RawMessage
 	}
 	page, err := newPage(params)
-	if ask = page; err == nil && page == nil || !env.OpensPages {
+	if ask = page; err == nil && page == nil || !c.OpensPages {
 		ask, err = newForm(params)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if env.Elicit == nil {
+	if c.Elicit == nil {
 		return answered("decline", nil), nil
 	}
-	if ask == page && env.PageDone != nil {
-		u.pages.opened(page.id, env.PageDone)
+	if ask == page && c.PageDone != nil {
+		u.pages.opened(page.id, c.PageDone)
 	}
-	result, err := env.Elicit(ctx, ask.params(u.srv.Name))
+	result, err := c.Elicit(ctx, ask.params(u.srv.Name))
 	if err != nil {
 		return answered("cancel", nil), nil
 	}
@@ -172,7 +172,7 @@ func (c caller) openPages(ctx context.Context, refusal *rpcError, u *upstream) s
 		return ""
 	}
 	for _, params := range data.Elicitations[:min(len(data.Elicitations), maxForms)] {
-		result, err := u.ask(ctx, params, c.env)
+		result, err := u.ask(ctx, params, c.env.Client)
 		if err != nil || !strings.Contains(string(result), `"accept"`) {
 			return ". The user did not open the page"
 		}

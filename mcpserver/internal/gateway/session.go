@@ -264,7 +264,7 @@ func (s *session) answer(method string, params json.RawMessage) (json.RawMessage
 			c.alive.Stop()
 			defer c.alive.Reset(silence)
 		}
-		result, err := s.u.ask(c.ctx, params, c.env)
+		result, err := s.u.ask(c.ctx, params, c.env.Client)
 		if err != nil {
 			return nil, &rpcError{Code: codeParams, Message: err.Error()}
 		}

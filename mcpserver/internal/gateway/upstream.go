@@ -384,7 +384,7 @@ func (u *upstream) declared(pages bool) map[string]any {
 	return map[string]any{"elicitation": elicitation, "roots": map[string]any{}}
 }
 
-// pagesKey is the context key of [builtin.Env.OpensPages] of the call.
+// pagesKey is the context key of [builtin.Client].OpensPages of the call.
 type pagesKey struct{}
 
 func pagesOf(ctx context.Context) bool {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/integration/testenv"
 	"github.com/toolhost/toolhost/mcpserver"
 )
@@ -20,7 +21,7 @@ func TestCallPage(t *testing.T) {
 	testenv.NeedsNamespaces(t)
 	s := serve(t, map[string]string{".claude/settings.json": `{"permissions":{"ask":["Bash(sed:*)"]}}`,
 		"a.txt": "old\n"}, func(c *mcpserver.Config) { c.TrustWorkspace = true })
-	req := mcpserver.Request{Tool: "Bash", Args: []byte(`{"command":"sed -i s/old/new/ a.txt"}`), CanAsk: true}
+	req := mcpserver.Request{Tool: "Bash", Args: []byte(`{"command":"sed -i s/old/new/ a.txt"}`), Client: builtin.Client{CanAsk: true}}
 	reply := s.host.Call(context.Background(), s.host.AdmitNamed("test"), req)
 	if reply.Question == nil {
 		t.Fatal(reply.Text)

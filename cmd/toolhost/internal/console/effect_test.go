@@ -66,7 +66,7 @@ func TestNewKindOfEffect(t *testing.T) {
 				t.Errorf("check: %v by %s (%v), want %s by %s", v.Action, v.Rule, err, tt.verdict, tt.rule)
 			}
 			reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"),
-				mcpserver.Request{Tool: "Download", Args: json.RawMessage(args), CanAsk: true})
+				mcpserver.Request{Tool: "Download", Args: json.RawMessage(args), Client: builtin.Client{CanAsk: true}})
 			if fetched := reply.Text == "the page"; fetched != (tt.verdict == "allow") {
 				t.Errorf("the call answered %q", reply.Text)
 			}
@@ -112,7 +112,7 @@ func TestNewKindIsAsked(t *testing.T) {
 	s := serveDownload(t, `"defaultMode":"default"`)
 	args := json.RawMessage(fmt.Sprintf(`{"url":%q}`, web.URL))
 	reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"),
-		mcpserver.Request{Tool: "Download", Args: args, CanAsk: true})
+		mcpserver.Request{Tool: "Download", Args: args, Client: builtin.Client{CanAsk: true}})
 	q := reply.Question
 	if q == nil || !strings.Contains(q.Message, "download "+web.URL) || len(q.Always) != 1 ||
 		q.Always[0] != "Download(domain:127.0.0.1)" {
@@ -134,7 +134,7 @@ func TestNewKindIsAsked(t *testing.T) {
 	<-asked
 	answer := &mcpserver.Answer{State: q.State, Decision: mcpserver.AlwaysAllow, By: mcpserver.ByClient}
 	reply = s.host.Call(t.Context(), s.host.AdmitNamed("test"),
-		mcpserver.Request{Tool: "Download", Args: args, CanAsk: true, Answer: answer})
+		mcpserver.Request{Tool: "Download", Args: args, Client: builtin.Client{CanAsk: true}, Answer: answer})
 	if reply.Text != "the page" {
 		t.Errorf("the allowed call answered %q", reply.Text)
 	}
