@@ -53,7 +53,7 @@ func poolWith(t *testing.T, start func(*Pool, context.Context, *guard.Policy, ki
 
 // idleSandbox returns a sandbox without processes.
 func idleSandbox(policy *guard.Policy) *Sandbox {
-	c := &Sandbox{policy: policy, shared: true, looked: time.Now()}
+	c := &Sandbox{policy: policy, shared: true, covered: covered{looked: time.Now()}}
 	c.paths.Control = policy.Commands().ControlPaths()
 	c.once.Do(func() {}) // there is nothing to close
 	return c

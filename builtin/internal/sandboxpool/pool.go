@@ -33,14 +33,8 @@ type Sandbox struct {
 	policy *guard.Policy
 	paths  guard.SandboxPaths
 
-	mu            sync.Mutex // guards the fields down to failed, and watch; never held together with the lock of the pool
-	looked        time.Time
-	deniedAtMount map[string]*coveredFile // denied files as they were when they were covered
-	fixed         map[string]*coveredFile // protected and masked files as they were when mounts were put on them
-	// mounted are the writable directories: the sandbox holds the old one where a repository was cloned again.
-	mounted coveredFiles
-	absent  []string               // protected paths that did not exist, so that no mount protects them
-	denied  deniedFiles            // files that rules deny
+	mu sync.Mutex // guards the fields down to failed, and watch; never held together with the lock of the pool
+	covered
 	own     []string               // see [guard.Commands.OwnOfHome]
 	held    []string               // hooks of repositories, which commands must not write, besides those of paths
 	guarded []sandbox.Guarded      // files that no mount protects
@@ -64,12 +58,9 @@ type Sandbox struct {
 	watch    watches       // of where covered files lie
 	followed chan struct{} // closed when the watch is no longer followed
 
-	publish   bool               // ports that commands listen on
-	publisher *time.Timer        // begins with that; nil before the first command
-	unpublish context.CancelFunc // ends that; nil where it has not begun
-	published sync.WaitGroup
-	life      context.Context // of the sandbox
-	end       context.CancelFunc
+	ports *ports          // nil if no ports are published
+	life  context.Context // of the sandbox
+	end   context.CancelFunc
 
 	users   int
 	used    time.Time // when the last command began
@@ -78,6 +69,17 @@ type Sandbox struct {
 
 	once  sync.Once // for close
 	ended error     // the error of close
+}
+
+// covered are the files that a sandbox hides or protects with mounts.
+type covered struct {
+	looked        time.Time
+	deniedAtMount map[string]*coveredFile // denied files as they were when they were covered
+	fixed         map[string]*coveredFile // protected and masked files as they were when mounts were put on them
+	// mounted are the writable directories: the sandbox holds the old one where a repository was cloned again.
+	mounted coveredFiles
+	absent  []string    // protected paths that did not exist, so that no mount protects them
+	denied  deniedFiles // files that rules deny
 }
 
 // A Pool has the sandboxes of all principals.
@@ -115,9 +117,6 @@ func New(log *slog.Logger, keeper *baseline.Keeper, overlayDir string) *Pool {
 // lookAgain is how old the list of protected paths may be. Denied files are listed before every command.
 const lookAgain = 10 * time.Second
 
-// publishAfter is how long a command runs before its listening ports are published. Most commands have ended by then.
-const publishAfter = 250 * time.Millisecond
-
 // Limits of sandboxes. Each is some processes and mounts.
 const (
 	// maxSandboxes limits the sandboxes. Above it, the longest idle one is ended.
@@ -125,18 +124,6 @@ const (
 	// sandboxIdle is how long an idle sandbox is kept.
 	sandboxIdle = 30 * time.Minute
 )
-
-// publish publishes the ports on which commands in a sandbox listen, until no command runs.
-func (cs *Pool) publish(c *Sandbox) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if cs.closed || c.users == 0 || c.unpublish != nil {
-		return
-	}
-	var ctx context.Context
-	ctx, c.unpublish = context.WithCancel(c.life)
-	c.published.Go(func() { c.box.Publish(ctx, cs.log) })
-}
 
 // Runner returns the runner of commands in the sandbox.
 func (c *Sandbox) Runner() *shell.Runner { return c.runner }
@@ -177,21 +164,16 @@ func (cs *Pool) Release(c *Sandbox) {
 // use counts a user of a sandbox. The caller holds the lock.
 func (cs *Pool) use(c *Sandbox) {
 	c.used = time.Now()
-	if c.users++; c.users == 1 && c.publish {
-		c.publisher = time.AfterFunc(publishAfter, func() { cs.publish(c) })
+	if c.users++; c.users == 1 {
+		c.ports.begin()
 	}
 }
 
 // leave is the opposite of use. The last user ends a retired sandbox. The caller does not hold the lock.
 func (cs *Pool) leave(c *Sandbox) {
 	cs.mu.Lock()
-	c.users--
-	if c.users == 0 && c.publisher != nil {
-		c.publisher.Stop()
-	}
-	if c.users == 0 && c.unpublish != nil {
-		c.unpublish()
-		c.unpublish = nil
+	if c.users--; c.users == 0 {
+		c.ports.end()
 	}
 	last := c.retired && c.users == 0
 	cs.mu.Unlock()
@@ -249,7 +231,7 @@ func (c *Sandbox) close(cs *Pool) error {
 				<-c.followed
 			})
 		}
-		c.published.Wait()
+		c.ports.wait()
 		c.unlock()
 	})
 	return c.ended

@@ -49,8 +49,9 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 		return nil, err
 	}
 	cs.hideScratch(scratch) // before anything is in it
-	c := &Sandbox{policy: policy, looked: time.Now(), deniedAtMount: map[string]*coveredFile{}, denied: deniedFiles{},
-		watch: watches{byPath: map[string]*watched{}}, followed: make(chan struct{})}
+	c := &Sandbox{policy: policy,
+		covered: covered{looked: time.Now(), deniedAtMount: map[string]*coveredFile{}, denied: deniedFiles{}},
+		watch:   watches{byPath: map[string]*watched{}}, followed: make(chan struct{})}
 	c.discard = kind.shells && policy.Commands().Discard()
 	c.own = policy.Commands().OwnOfHome()
 	c.paths = policy.Commands().SandboxPaths()
@@ -100,8 +101,10 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	}
 	c.mu.Lock() // the follower uses it from now on
 	defer c.mu.Unlock()
-	c.publish = !c.discard && (kind.shells || kind.agent != nil) && policy.Commands().Network().Publish
 	c.life, c.end = context.WithCancel(context.Background())
+	if !c.discard && (kind.shells || kind.agent != nil) && policy.Commands().Network().Publish {
+		c.ports = &ports{life: c.life, publish: func(ctx context.Context) { c.box.Publish(ctx, cs.log) }}
+	}
 	if c.watch.feed, _ = changes.Open(maxWatches); c.watch.feed != nil {
 		go follower{cs, c}.follow()
 	}
