@@ -4,13 +4,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/guard/internal/gitrepo"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // isProtected reports whether an element of path below the directory of the boundary that holds it is a
-// protected name, or a hook or the host runs the file.
+// protected name, whether git obeys the file, or a hook or the host runs it.
 func (k *policyData) isProtected(path string) bool {
-	return k.hostFiles.Hold(path) || inProtected(k.recursive(path))
+	rest := k.recursive(path)
+	return k.hostFiles.Hold(path) || inProtected(rest) || gitrepo.Completes(path, len(path)-len(rest))
 }
 
 // recursive returns the part of a path below the directory of the boundary that holds it.
