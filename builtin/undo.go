@@ -179,6 +179,8 @@ type UndoResult struct {
 	// HeadMoved are the IDs of the calls to be undone after which git had another commit checked out. The work tree will
 	// show the reversed changes.
 	HeadMoved []string
+	// Notes say what git would have run of what was restored, and that it was taken out.
+	Notes []string
 }
 
 // An Undone is the result of an undo for one file.
@@ -254,7 +256,9 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *journal.Undo, 
 	if err != nil {
 		return err
 	}
+	end := guardSteps(env)
 	failed, err := makeSteps(ctx, &own, files, entry)
+	r.Notes = end()
 	for i := range r.Files {
 		r.Files[i].Err = cmp.Or(failed[r.Files[i].Path], r.Files[i].Err)
 	}

@@ -250,7 +250,9 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 	if err != nil {
 		return done, fmt.Errorf("nothing was applied, because it could not be journalled: %w", err)
 	}
+	end := guardSteps(env)
 	failed, err := makeSteps(ctx, env, steps, entry)
+	done.Notes = end()
 	for _, c := range m.Changes {
 		switch why := failed[filepath.Join(w.Source, filepath.FromSlash(c.Path))]; {
 		case why == nil:

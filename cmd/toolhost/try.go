@@ -367,6 +367,9 @@ func (t *trying) apply(ctx context.Context, w io.Writer) error {
 			for _, why := range done.Refused {
 				fmt.Fprintf(w, "toolhost try: not applied: %s\n", sanitized(why))
 			}
+			for _, note := range done.Notes {
+				fmt.Fprintf(w, "toolhost try: %s\n", sanitized(note))
+			}
 			if err == nil {
 				fmt.Fprintf(w, "toolhost try: %s changed in %s; toolhost undo takes it back\n", files(done.Changed),
 					sanitized(t.worktree.Source))

@@ -100,6 +100,9 @@ func (u *undoing) undo(cmd *cobra.Command, operator mcpserver.Operator, named bo
 	if err != nil || u.DryRun || u.yes {
 		warn(cmd.ErrOrStderr(), done)
 	}
+	for _, note := range done.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), sanitized(note))
+	}
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,12 @@
 package attack
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
@@ -49,6 +53,50 @@ func TestAttackGitNames(t *testing.T) {
 			_, _ = g.outside(filepath.Join(g.ws, tt.in), "git status") // git refuses a damaged repository
 			if _, err := os.Lstat(g.pwned); err == nil {
 				t.Error("what a tool wrote ran outside")
+			}
+		})
+	}
+}
+
+// TestAttackUndoGit has commands lay settings and hooks in an ordinary directory, remove them, and make the directory a
+// repository. The owner then undoes the removal: git must not run what comes back.
+func TestAttackUndoGit(t *testing.T) {
+	t.Parallel()
+	host.NeedsContained(t)
+	const remove = "rm -r n"
+	for _, ended := range []bool{false, true} {
+		t.Run(fmt.Sprint("ended-", ended), func(t *testing.T) {
+			t.Parallel()
+			g := newLeftoverGround(t, 0)
+			s := g.start(t)
+			for _, command := range []string{
+				`mkdir -p n/hooks; printf '#!/bin/sh\n%s\n' "touch ` + g.pwned + `" > n/hooks/post-index-change
+				chmod +x n/hooks/post-index-change
+				printf '[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch ` + g.pwned + `\n' > n/config`,
+				remove,
+				`mkdir -p n/objects n/refs s; echo ref: refs/heads/x > n/HEAD; echo 'gitdir: ../n' > s/.git`,
+			} {
+				s.MustCall("Bash", host.Args{"command": command})
+			}
+			if ended {
+				s.End()
+			}
+			toolhost := func(args string) string { return g.must(t, g.ws, host.Binary+" "+args) }
+			var calls []struct{ ID, Command string }
+			host.Must(t, json.Unmarshal([]byte(toolhost("history --json")), &calls))
+			i := slices.IndexFunc(calls, func(c struct{ ID, Command string }) bool { return c.Command == remove })
+			said := toolhost("undo " + calls[i].ID)
+			for _, name := range []string{"core.fsmonitor", "post-index-change.quarantined-1"} {
+				if !strings.Contains(said, name) {
+					t.Errorf("the owner is not told of %s: %s", name, said)
+				}
+			}
+			g.must(t, filepath.Join(g.ws, "s"), "git status; echo x > x; git add x; git status")
+			if _, err := os.Lstat(g.pwned); err == nil {
+				t.Error("what a command had made ran outside")
+			}
+			if !ended {
+				s.End()
 			}
 		})
 	}

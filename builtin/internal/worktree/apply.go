@@ -268,4 +268,5 @@ type Applied struct {
 	Changed   int      // files
 	Conflicts []string // files that both have changed, as in [Merge]
 	Refused   []string // files that a rule keeps from being written, and why
+	Notes     []string // what git would have run of them, and that it was taken out
 }

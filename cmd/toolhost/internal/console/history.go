@@ -93,7 +93,7 @@ func (s historyPages) undoChosen(w http.ResponseWriter, v pageRequest) {
 		err = errors.New("choose the changes to undo first: nothing was done")
 	}
 	var left int
-	if f.Said, left = told(result.Files); err != nil {
+	if f.Said, left = told(result); err != nil {
 		f.Said = sentence(err.Error())
 	}
 	status := http.StatusOK
@@ -104,9 +104,9 @@ func (s historyPages) undoChosen(w http.ResponseWriter, v pageRequest) {
 }
 
 // told describes the results for files, and returns how many were not changed.
-func told(files []builtin.Undone) (said string, left int) {
+func told(result builtin.UndoResult) (said string, left int) {
 	var restored, others []string
-	for _, u := range files {
+	for _, u := range result.Files {
 		if u.Err != nil {
 			others = append(others, sentence(fmt.Sprintf("%s was left as it is: %v", u.Path, u.Err)))
 		} else {
@@ -116,7 +116,7 @@ func told(files []builtin.Undone) (said string, left int) {
 	if len(restored) > 0 {
 		said = "Undone: " + listed(restored, ", ") + ". "
 	}
-	return strings.TrimSpace(said + listed(others, " ")), len(others)
+	return strings.TrimSpace(said + listed(slices.Concat(others, result.Notes), " ")), len(others)
 }
 
 // maxListed is how many files a sentence lists.
@@ -225,7 +225,7 @@ func (s historyPages) undo(w http.ResponseWriter, v pageRequest) {
 	if err == nil && len(result.Files) == 0 {
 		err = errors.New("there was nothing to undo")
 	}
-	said, left := told(result.Files)
+	said, left := told(result)
 	if err != nil {
 		said = sentence(err.Error())
 	}

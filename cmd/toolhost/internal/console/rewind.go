@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/toolhost/toolhost/builtin"
 )
@@ -22,6 +23,7 @@ type rewindBody struct {
 	Refused   string      // why it needs force, other than conflicts
 	Running   []builtin.RunningCommand
 	HeadMoved []string         // IDs of calls
+	Notes     []string         // of what was taken out again, because git would have run it
 	Restored  []builtin.Undone // restored files, or those that would be restored
 	Left      []builtin.Undone
 	Forced    bool   // force would restore some of Left, or override Refused
@@ -64,6 +66,7 @@ func (s historyPages) rewinds(ctx context.Context, b *rewindBody, sel builtin.Un
 		if err != nil {
 			return err
 		}
+		b.Notes = append(b.Notes, r.Notes...)
 		if r.ID != "" {
 			b.IDs = append(b.IDs, r.ID)
 		}
@@ -173,6 +176,7 @@ func (s historyPages) rewind(w http.ResponseWriter, v pageRequest) {
 	}
 	f := layout{Page: "rewind", Title: "Rewound", Body: b,
 		Said: fmt.Sprintf("Rewound: %s restored, %d left as they are.", plural(len(b.Restored), "file"), len(b.Left))}
+	f.Said += strings.TrimRight(" "+listed(b.Notes, " "), " ")
 	status := http.StatusOK
 	if f.Failed = len(b.Left) > 0 || b.Refused != ""; f.Failed {
 		status = http.StatusConflict
