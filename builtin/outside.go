@@ -20,7 +20,7 @@ func (e *Env) Suggest(in guard.Intent, v guard.Verdict) guard.Verdict {
 	if v.Action == guard.Allow || v.Rule != guard.RuleBoundary || len(paths) != 1 {
 		return v
 	}
-	if onlyReads(in) && e.commandsRead(paths[0]) {
+	if onlyReads(in) && !e.Policy.OfOthers(paths[0]) && e.commandsRead(paths[0]) {
 		v.Remedy = "Commands can read it: use Bash. " + v.Remedy
 	} else if name := sameTail(e, paths[0]); name != "" {
 		v.Remedy = "Did you mean " + name + "?"

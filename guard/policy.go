@@ -437,6 +437,9 @@ func (p *Policy) Roots() []string {
 // HasOthers reports whether files of other callers lie around the roots, see [Config].
 func (p *Policy) HasOthers() bool { return len(p.data.ofOthers.Names) > 0 }
 
+// OfOthers reports whether a path outside of the roots belongs to other callers.
+func (p *Policy) OfOthers(path Path) bool { return p.data.ofOthers.Hold(pathname.Slashed(path.Real())) }
+
 // Warnings returns problems in the settings that a person should correct, each with file and line.
 func (p *Policy) Warnings() []string { return slices.Clone(p.data.warnings) }
 

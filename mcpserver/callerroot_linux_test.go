@@ -66,6 +66,9 @@ func TestCallerRoot(t *testing.T) {
 		if !strings.Contains(body, tt.says) || tt.bearer == alice && strings.Contains(body, "note of bob") {
 			t.Errorf("%s: %s", tt.why, body)
 		}
+		if strings.Contains(body, "Commands can read it") {
+			t.Errorf("%s: commands cannot read it: %s", tt.why, body)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(o.root, "bob", "new")); err == nil {
 		t.Error("a file was written in another caller's root")
