@@ -79,6 +79,12 @@ func (r *hostRecord) open(host *mcpserver.Host, transport, address string) {
 	if err != nil {
 		host.Log().Debug("toolhost status does not list this host", "error", err)
 	}
+	go func() { _, _ = listedHosts(dir) }() // removes what killed hosts have left; the next host tries again
+}
+
+// listedHosts returns the names of the records of hosts that run, and removes the others.
+func listedHosts(dir string) (names []string, err error) {
+	return statedir.Owned(dir, func(name string) error { return os.Remove(filepath.Join(dir, name+".json")) })
 }
 
 func (r *hostRecord) write() error {
@@ -136,7 +142,7 @@ func (*hostRecord) CallEnded(context.Context, audit.Call, audit.Record, builtin.
 func runningHosts(state string) ([]runningHost, error) {
 	all := []runningHost{}
 	dir := filepath.Join(state, hostsFolder)
-	names, err := statedir.Owned(dir, func(name string) error { return os.Remove(filepath.Join(dir, name+".json")) })
+	names, err := listedHosts(dir)
 	if names == nil && err != nil {
 		return nil, err
 	}
