@@ -101,3 +101,22 @@ func TestAttackUndoGit(t *testing.T) {
 		})
 	}
 }
+
+// TestAttackTryGit has a command make an ignored repository, which a copy of the workspace lacks. A client in the copy
+// writes settings there: git must not run them once they are applied.
+func TestAttackTryGit(t *testing.T) {
+	t.Parallel()
+	host.NeedsContained(t)
+	g := newLeftoverGround(t, 0)
+	g.must(t, g.ws, `printf '/n/HEAD\n/n/objects\n/n/refs\n/s\n' > .gitignore; git add .; git commit -q -m ignore
+		mkdir -p n/objects n/refs s; echo ref: refs/heads/x > n/HEAD; echo 'gitdir: ../n' > s/.git`)
+	said := g.must(t, g.ws, host.Binary+` try --apply -- sh -c 'mkdir -p n; printf "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch `+
+		g.pwned+`\n" > n/config'`)
+	if !strings.Contains(said, "core.fsmonitor was taken out") {
+		t.Errorf("the owner is not told: %s", said)
+	}
+	g.must(t, filepath.Join(g.ws, "s"), "git status")
+	if _, err := os.Lstat(g.pwned); err == nil {
+		t.Error("what a client had written ran outside")
+	}
+}

@@ -72,7 +72,7 @@ var threats = []threat{
 	{class: "cd into the rules"},
 	{class: "own rules", tests: []string{"TestAttackLeftBehind", "TestAttackControl", "TestAttackControlLate"}},
 	{class: "files of the host", tests: []string{"TestAttackAuditLog", "TestAttackPlantedOwnFile"}},
-	{class: "shipped by a repository", tests: []string{"TestAttackHostileRepository", "TestAttackGitConfiguration", "TestAttackGitNames", "TestAttackUndoGit"}},
+	{class: "shipped by a repository", tests: []string{"TestAttackHostileRepository", "TestAttackGitConfiguration", "TestAttackGitNames", "TestAttackUndoGit", "TestAttackTryGit"}},
 	{class: "sandbox opt-out"},
 	{class: "sandbox silently off"},
 	{class: "predictable temporary names"},
