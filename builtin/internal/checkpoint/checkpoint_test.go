@@ -218,7 +218,7 @@ func seq(n int) string {
 // TestLinksAndMoves: hard links, files that leave or enter ignored directories, and repositories that go are told.
 func TestLinksAndMoves(t *testing.T) {
 	testenv.NotShort(t, "runs git for each row")
-	const before = "git init -q; echo ig/ >.gitignore; mkdir -p ig/deep d; echo x >ig/x; echo y >ig/deep/y; echo a >a; ln a b; ln a d/c; echo z >z; git init -q n; echo 1 >n/f; mkdir s; echo gitdir: ../g >s/.git; "
+	const before = "git init -q; echo ig/ >.gitignore; mkdir -p ig/deep ig/em/e em/e d; echo x >ig/x; echo y >ig/deep/y; echo a >a; ln a b; ln a d/c; echo z >z; git init -q n; echo 1 >n/f; mkdir s; echo gitdir: ../g >s/.git; "
 	for _, tt := range []struct{ name, command, want, note string }{
 		{"removed name", "rm b", "deleted b \"a\\n\" links a d/c\n", ""},
 		{"changed and removed", "chmod 600 a; rm a", "deleted a \"a\\n\" links b d/c\nchanged b \"a\\n\" 644 to 600 links a d/c\nchanged d/c \"a\\n\" 644 to 600 links a b\n", ""},
@@ -231,6 +231,9 @@ func TestLinksAndMoves(t *testing.T) {
 		{"directory out of ignored", "mv ig/deep o", "deleted ig/deep\ndeleted ig/deep/y \"y\\n\"\nnew o\nnew o/y\n", ""},
 		{"into ignored", "mv z ig/z", "new ig/z\ndeleted z \"z\\n\"\n", ""},
 		{"directory into ignored", "rm d/c; mv z d/z; ln -s z d/l; mv d ig/d", "deleted d\ndeleted d/c \"a\\n\" links a b\nnew ig/d\nnew ig/d/z\ndeleted z \"z\\n\"\n", ""},
+		{"no longer ignored", "echo >.gitignore", "changed .gitignore \"ig/\\n\"\n", ""},
+		{"no longer ignored, and some moved out", "mv ig/deep o; echo >.gitignore", "changed .gitignore \"ig/\\n\"\ndeleted ig/deep\ndeleted ig/deep/y \"y\\n\"\nnew o\nnew o/y\n", ""},
+		{"a file for an ignored directory", "rm -r ig; echo >ig", "changed ig 755 to 644\n", ""},
 		{"not moved, though the inode may be the same", "rm ig/x; echo new >new", "new new\n", ""},
 		{"within ignored", "mv ig/x ig/deep/x", "", ""},
 		{"repository", "rm -rf n", "deleted n\ndeleted n/f \"1\\n\"\n", `"n/.git" with`},

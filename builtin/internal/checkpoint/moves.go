@@ -101,11 +101,17 @@ func (t *Tracker) isAt(path string, id walk.ID) bool {
 	return err == nil && info.Device == id.Device && info.Inode == id.Inode
 }
 
-// ancestors records the directories of a path that came or went with it.
+// stands reports whether there is something at a path.
+func (t *Tracker) stands(path string) bool {
+	_, err := t.files.root.Stat(path)
+	return err == nil
+}
+
+// ancestors records the directories of a path that came or went with it. One that is no longer ignored has not gone.
 func (t *Tracker) ancestors(name string, dirs map[string]*entry, gone bool) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		e := dirs[dir]
-		if e == nil {
+		if e == nil || gone && t.stands(dir) {
 			continue
 		}
 		delete(dirs, dir)

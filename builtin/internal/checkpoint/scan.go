@@ -403,7 +403,7 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 		}
 	}
 	switch {
-	case was != nil && was.sub != nil: // recorded with the removal
+	case was != nil && was.sub != nil && !was.sub.ignored: // recorded with the removal
 	case same && was.state.Sum == Sum{}: // it could be read only now
 	case was == nil && why == scanAfter || was != nil && (!was.state.same(e.state) || relinked(was, e)):
 		t.record(path, was, e.state)
