@@ -21,6 +21,7 @@ type moves struct {
 	// ignored directories that are new or gone.
 	arrived, made, gone map[walk.ID]place
 	newDirs, goneDirs   map[string]*entry
+	madeDirs, leftDirs  map[walk.ID]bool // directories that appeared outside of ignored ones, or are gone from there
 }
 
 // place is where a file is or was.
@@ -34,6 +35,7 @@ func newMoves() moves {
 	return moves{
 		names: map[walk.ID]place{}, arrived: map[walk.ID]place{}, made: map[walk.ID]place{}, gone: map[walk.ID]place{},
 		newDirs: map[string]*entry{}, goneDirs: map[string]*entry{},
+		madeDirs: map[walk.ID]bool{}, leftDirs: map[walk.ID]bool{},
 	}
 }
 
@@ -85,6 +87,7 @@ func (t *Tracker) match() {
 			t.record(new.path, nil, old.entry.state)
 		}
 	}
+	t.matchDirs()
 	for id, new := range m.arrived {
 		m.names[id] = place{path: new.path, change: new.change}
 		t.saved.write(saved{Kind: savedIgnored, Path: new.path,
@@ -93,6 +96,46 @@ func (t *Tracker) match() {
 	names := m.names
 	*m = newMoves()
 	m.names = names
+}
+
+// matchDirs records the other names of directories that have moved. Those with files that are not kept are left out:
+// an undo would only say that it cannot remove them, or bring them back empty. Another directory may get the inode of
+// one that is gone; it came or went with the command all the same.
+func (t *Tracker) matchDirs() {
+	m := &t.moves
+	if moved := among(m.newDirs, m.leftDirs); len(moved) > 0 {
+		drop(m.newDirs, m.arrived, func(id walk.ID, at place) bool { return m.gone[id].change != at.change })
+		for _, name := range moved {
+			t.ancestors(name+"/.", m.newDirs, false)
+		}
+	}
+	if moved := among(m.goneDirs, m.madeDirs); len(moved) > 0 {
+		drop(m.goneDirs, m.names, func(walk.ID, place) bool { return true })
+		for _, name := range moved {
+			t.ancestors(name+"/.", m.goneDirs, true)
+		}
+	}
+}
+
+// among returns the paths of the directories that have one of the IDs.
+func among(dirs map[string]*entry, ids map[walk.ID]bool) (names []string) {
+	for name, e := range dirs {
+		if ids[idOf(e)] && e.stamp.Inode != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// drop removes the directories that hold one of some files.
+func drop(dirs map[string]*entry, files map[walk.ID]place, some func(walk.ID, place) bool) {
+	for id, at := range files {
+		if some(id, at) {
+			for dir := path.Dir(at.path); dir != "."; dir = path.Dir(dir) {
+				delete(dirs, dir)
+			}
+		}
+	}
 }
 
 // isAt reports whether a path still is a name of the file.

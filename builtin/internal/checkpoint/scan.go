@@ -350,6 +350,9 @@ func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why
 	}
 	d.entries[name] = &entry{state: state, stamp: info.Stamp, sub: sub, scanned: scanned(&t.seq, why)}
 	t.saved.put(path, d.entries[name], why == scanBase)
+	if why == scanAfter && !ignored {
+		t.moves.madeDirs[idOf(d.entries[name])] = true
+	}
 	if why == scanAfter && e == nil {
 		if ignored {
 			t.moves.newDirs[path] = d.entries[name]
@@ -444,6 +447,8 @@ func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 	case !told:
 	case ignored:
 		t.moves.goneDirs[d.rel+name] = e
+	case e.sub != nil:
+		t.moves.leftDirs[idOf(e)] = true
 	default:
 		t.moves.note(t.moves.gone, d.rel+name, e)
 	}
