@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/journal"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // relink makes names of the same file of those that were before the changes, and of the others files of their own. It
@@ -22,19 +23,40 @@ func relink(ctx context.Context, env *Env, files []journal.Step, failed map[stri
 			restored[f.Path] = f
 		}
 	}
-	groups := linkGroups(restored)
+	groups, own := linkGroups(restored), map[string]bool{}
 	for path, f := range restored {
-		target := path
-		if f.Alone = f.Alone && groups[path] == nil; !f.Alone { // an older change of another file may name it
-			target = linkTarget(groups[path], restored)
+		group := groups[path]
+		if group == nil {
+			group = []string{path}
 		}
-		if target == "" || target == path && !f.Alone {
-			continue
+		target := linkTarget(group, restored)
+		var err error
+		if first := restored[target]; first.Exact && !own[target] && isShared(target, group) {
+			own[target] = true
+			err = relinkFile(ctx, env, first, "")
 		}
-		if err := relinkFile(ctx, env, f, target); err != nil {
+		if err == nil && target != path {
+			err = relinkFile(ctx, env, f, target)
+		}
+		if err != nil {
 			failed[path] = fmt.Errorf("its content is restored, its hard links are not: %w", err)
 		}
 	}
+}
+
+// isShared reports whether a file has names that are not in a group.
+func isShared(path string, group []string) bool {
+	file, err := walk.Lstat(path)
+	if err != nil {
+		return false
+	}
+	names := file.Links
+	for _, name := range group {
+		if other, err := walk.Lstat(name); err == nil && other.Device == file.Device && other.Inode == file.Inode {
+			names--
+		}
+	}
+	return names > 0
 }
 
 // linkGroups returns, for each path that had other names, all of them. The links of a file are those from before its
@@ -85,19 +107,20 @@ func linkTarget(names []string, restored map[string]journal.Step) (target string
 	return target
 }
 
-// relinkFile makes one path a name of a file, or a file of its own if that is its own name.
+// relinkFile makes one path a name of a file, or a file of its own if target is "".
 func relinkFile(ctx context.Context, env *Env, f journal.Step, target string) error {
 	node, err := journal.NodeAt(f.Path)
 	if err != nil {
 		return err
 	}
-	now, err := os.Lstat(f.Path)
-	if err != nil {
-		return err
-	}
-	other, err := os.Lstat(target)
-	if err != nil || !f.Alone && os.SameFile(now, other) {
-		return err
+	if target != "" {
+		now, err := os.Lstat(f.Path)
+		if err != nil {
+			return err
+		}
+		if other, err := os.Lstat(target); err != nil || os.SameFile(now, other) {
+			return err
+		}
 	}
 	dir, err := openDirOf(env, f.Path)
 	if err != nil {
@@ -112,7 +135,7 @@ func relinkFile(ctx context.Context, env *Env, f journal.Step, target string) er
 	env.ReadState.Forget(f.Path)
 	return atomicfile.Place(dir, filepath.Base(f.Path), atomicfile.Options{JournalDir: env.Runtime.journal},
 		func(name string) error {
-			if !f.Alone {
+			if target != "" {
 				return linkTo(env, target, dir, filepath.Join(filepath.Dir(f.Path), name))
 			}
 			content, err := journal.ContentAt(f.Path, node)

@@ -97,6 +97,9 @@ func TestRewindWritten(t *testing.T) {
 		{"a mode between two writes", "ln a b", "W a;chmod 755 b;W b"},
 		{"new names of a file", "", "cp -al d e"},
 		{"a new name of a file that is written", "", "ln a b;W a"},
+		{"names that leave a file together", "ln d/f top; ln d/f d/f1", "tar cf t d; rm -r d; tar xf t; rm t"},
+		{"a name that leaves a file", "ln a b; ln a c", "cp -p c t; mv t c"},
+		{"names that are joined with another file", "ln a b; cp -p a c", "ln -f c a; ln -f c b"},
 		{"the mode after a Write", "", "W a;chmod 755 a"},
 		{"the mode of a file that is gone", "chmod 755 a", "W a;rm a"},
 	} {

@@ -52,9 +52,9 @@ type Step struct {
 	Loses     string   // what else is lost; "" unless forced
 	Gone      string   // why no undo brings back what is there now, though that is what the changes made; "" if one does
 	Forced    bool     // Selection.Force
-	// Links are other names of the file before the changes. Alone says that it had none, and has others since.
+	// Links are other names of the file before the changes. Exact says that it is to lose those that it has since.
 	Links []string
-	Alone bool
+	Exact bool
 	Names []string  // other names of the file that stands there now, as far as the caller knows them
 	Begun time.Time // when the oldest of the changes may have been made
 	Made  int       // how many directories above the file were made for it, and go with it if they are empty
@@ -243,7 +243,7 @@ func (j *Journal) planFile(u *Undo, changes, all []record, kept places, force bo
 	if f.Restore.IsFile() && f.Restore.Mode == 0 {
 		f.Restore.Mode = modeBefore(changes)
 	}
-	f.Alone = f.Links == nil && oldest.isObserved() && oldest.before().same(oldest.after())
+	f.Exact = (oldest.isObserved() || len(oldest.UndoOf) > 0) && oldest.before().same(oldest.after())
 	if kept := f.Restore.Mode &^ setID(f.Restore.Mode); kept != f.Restore.Mode {
 		f.Restore.Mode, f.SetID = kept, true
 	}
