@@ -187,6 +187,7 @@ type UndoResult struct {
 type Undone struct {
 	Path    string
 	Removed bool   // the file did not exist before the changes
+	Already bool   // the path is so already: nothing is done there
 	Gone    string // why no undo brings back what the changes had made there; "" if one does
 	Err     error  // why the file was left as it is
 	Forced  bool   // UndoSelection.Force would restore it all the same
@@ -228,6 +229,7 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *journal.Undo, 
 	gone := map[string]bool{}
 	for _, f := range plan.Files {
 		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, SetID: f.SetID}
+		u.Already = isRestored(f) && (u.Removed || f.Links == nil && !f.Exact) // else its names may change
 		u.Err = cmp.Or(mayRestore(env, f, plan.Files), emptied(f, gone))
 		if u.Err == nil && sel.DryRun && sel.Diffs && readable(env.Policy, f.Path) == nil {
 			var err error
@@ -367,12 +369,17 @@ func fileOf(env *Env, name string) (guard.Path, error) {
 	return path, mayWrite(env.Policy, path)
 }
 
-// restore restores what was at one path, under its lock. lost is why what is there now is not kept.
-func restore(ctx context.Context, env *Env, f journal.Step, lost string) error {
+// isRestored reports whether a path is as it was before the changes, which may be since its directory is.
+func isRestored(f journal.Step) bool {
 	stands := f.Expect
 	stands.Stamp = ""
+	return stands == f.Restore || f.Expect.IsAbsent() && f.Restore.IsAbsent()
+}
+
+// restore restores what was at one path, under its lock. lost is why what is there now is not kept.
+func restore(ctx context.Context, env *Env, f journal.Step, lost string) error {
 	switch {
-	case stands == f.Restore || f.Expect.IsAbsent() && f.Restore.IsAbsent(): // perhaps with its directory
+	case isRestored(f):
 		return nil
 	case lost != "" && !f.Forced && f.Gone == "":
 		return fmt.Errorf("its present content could not be kept (%s), so the change could not be undone: use force to "+

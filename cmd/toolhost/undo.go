@@ -148,6 +148,7 @@ type undoneFile struct {
 	RawPath []byte `json:"raw_path,omitempty"` // see changedFile
 	Done    bool   `json:"done"`
 	Removed bool   `json:"removed,omitempty"`
+	Already bool   `json:"already,omitempty"` // the path was so: nothing was done there
 	Error   string `json:"error,omitempty"`
 	// Gone says why no undo restores the file.
 	Gone string `json:"gone,omitempty"`
@@ -164,7 +165,7 @@ func (u *undoing) print(w io.Writer, result builtin.UndoResult, asJSON bool) err
 	for _, f := range result.Files {
 		file := undoneFile{
 			Path: f.Path, RawPath: rawPath(f.Path), Done: f.Err == nil && !u.DryRun, Gone: f.Gone,
-			Removed: f.Removed && f.Err == nil, Forced: f.Forced, SetID: f.SetID,
+			Removed: f.Removed && f.Err == nil, Already: f.Already && f.Err == nil, Forced: f.Forced, SetID: f.SetID,
 		}
 		if f.Err != nil {
 			file.Error, left = f.Err.Error(), true
@@ -194,6 +195,9 @@ func printFiles(w io.Writer, files []undoneFile, planned bool) error {
 			done = "removed"
 		}
 		line := would(planned) + done + " " + sanitized(f.Path)
+		if f.Already {
+			line = "already " + done + " " + sanitized(f.Path)
+		}
 		if f.Gone != "" {
 			line += fmt.Sprintf(" (no undo brings it back: %s)", f.Gone)
 		}

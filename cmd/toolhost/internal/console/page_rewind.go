@@ -88,6 +88,8 @@ func (b rewindBody) files(title string, files []builtin.Undone) g.Node {
 			switch {
 			case u.Err != nil:
 				why = h.Span(h.Class("error"), text(" "+u.Err.Error()))
+			case u.Already:
+				why = h.Span(h.Class("meta"), g.Text(" is so already"))
 			case u.Removed:
 				why = h.Span(h.Class("meta"), g.Text(" removed"))
 			}
