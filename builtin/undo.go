@@ -413,11 +413,14 @@ func restoreFile(ctx context.Context, env *Env, f journal.Step) error {
 	if f.Restore.IsAbsent() {
 		return t.remove(&own)
 	}
+	content := t.content
 	if f.Expect.Blob != f.Restore.Blob {
-		content, err := env.Runtime.history.Restored(f)
-		if err != nil {
+		if content, err = env.Runtime.history.Restored(f); err != nil {
 			return err
 		}
+	}
+	others := f.Expect.Mode != f.Restore.Mode && f.Exact && isShared(f.Path, append([]string{f.Path}, f.Links...))
+	if f.Expect.Blob != f.Restore.Blob || others { // which keep their mode
 		if _, err = t.replace(&own, content); err != nil {
 			return err
 		}

@@ -100,6 +100,12 @@ func TestRewindWritten(t *testing.T) {
 		{"names that leave a file together", "ln d/f top; ln d/f d/f1", "tar cf t d; rm -r d; tar xf t; rm t"},
 		{"a name that leaves a file", "ln a b; ln a c", "cp -p c t; mv t c"},
 		{"names that are joined with another file", "ln a b; cp -p a c", "ln -f c a; ln -f c b"},
+		{"a name that a command parts after a Write", "echo 2 > b; chmod 600 b; ln a c", "W a;mv b a"},
+		{"two written files that a command joins", "", "W a;W d/f;ln -f a d/f"},
+		{"a file with another mode that is joined", "cp a c; chmod 755 a", "ln -f a c"},
+		{"names with another mode that are joined", "cp a c; ln c e; chmod 755 a", "ln -f a c; ln -f a e"},
+		{"names with another mode that are parted", "ln a b; chmod 600 a", "rm a b; echo 1 > a; echo 1 > b"},
+		{"a link for a name that was written", "ln a b", "W a;ln -sf d/f a"},
 		{"the mode after a Write", "", "W a;chmod 755 a"},
 		{"the mode of a file that is gone", "chmod 755 a", "W a;rm a"},
 	} {

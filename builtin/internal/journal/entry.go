@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // maxCommand is how much of a command line the journal keeps, in bytes.
@@ -107,24 +105,6 @@ func (j *Journal) Begin(c Change, before []byte, after ...[]byte) (*Entry, error
 	return e, nil
 }
 
-// withNames returns the changes of a file under all its names.
-func withNames(p PathChange, others []string) []PathChange {
-	all := []PathChange{p}
-	for _, name := range others {
-		other := p
-		other.Path = filepath.Clean(name)
-		all = append(all, other)
-	}
-	for i := range all {
-		for _, other := range all {
-			if other.Path != all[i].Path {
-				all[i].Links = append(all[i].Links, other.Path)
-			}
-		}
-	}
-	return all
-}
-
 // BeginSteps announces an undo, a rewind, or the application of a copy, and keeps the contents that it replaces. Its
 // parts belong to the principals of the steps. It records the fields Scope, Tool and Command of c. After an error
 // nothing is journalled.
@@ -203,27 +183,6 @@ func (e *Entry) add(c Change, changes []PathChange, but []string) (err error) {
 	}
 	e.parts = append(e.parts, part)
 	return nil
-}
-
-// linkedNow returns a function for the other names of a file now, among those that the steps tell.
-func linkedNow(files []Step) func(path string) []string {
-	names, ids := map[walk.ID][]string{}, map[string]walk.ID{}
-	add := func(path string) {
-		info, err := walk.Lstat(path)
-		if id := (walk.ID{Device: info.Device, Inode: info.Inode}); err == nil && info.Kind == walk.File &&
-			info.Links > 1 && ids[path] != id {
-			names[id], ids[path] = append(names[id], path), id
-		}
-	}
-	for _, f := range files {
-		add(f.Path)
-		for _, name := range slices.Concat(f.Links, f.Names) {
-			add(name)
-		}
-	}
-	return func(path string) []string {
-		return slices.DeleteFunc(slices.Clone(names[ids[path]]), func(name string) bool { return name == path })
-	}
 }
 
 // change returns the change that restores a file.

@@ -114,6 +114,7 @@ func (j *Journal) PlanUndo(sel Selection) (*Undo, error) {
 		}
 	}
 	slices.SortStableFunc(u.Files, InOrder)
+	part(u.Files)
 	return u, nil
 }
 
@@ -243,7 +244,7 @@ func (j *Journal) planFile(u *Undo, changes, all []record, kept places, force bo
 	if f.Restore.IsFile() && f.Restore.Mode == 0 {
 		f.Restore.Mode = modeBefore(changes)
 	}
-	f.Exact = (oldest.isObserved() || len(oldest.UndoOf) > 0) && oldest.before().same(oldest.after())
+	f.Exact = oldest.before().Mode != 0 // else it was written in place, under all names
 	if kept := f.Restore.Mode &^ setID(f.Restore.Mode); kept != f.Restore.Mode {
 		f.Restore.Mode, f.SetID = kept, true
 	}
