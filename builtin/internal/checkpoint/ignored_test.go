@@ -88,6 +88,22 @@ func TestNoLongerIgnored(t *testing.T) {
 	}
 }
 
+// TestNewWithRules: a directory that comes with the ignore file by which it is not ignored any more is new.
+func TestNewWithRules(t *testing.T) {
+	for round := range 10 { // the names of a directory are examined in any order
+		root := newRoot(t)
+		sh(t, root, "git init -q; printf 'd\n' >.gitignore")
+		tr := start(t, Config{Root: root})
+		if round == 0 {
+			unwatch(t, tr)
+		}
+		got := summary(t, reported(t, tr, root, "rm .gitignore; mkdir -p d/e; echo 1 >d/e/f"))
+		if want := "deleted .gitignore \"d\\n\"\nnew d\nnew d/e\nnew d/e/f\n"; ignoredLine.ReplaceAllString(got, "") != want {
+			t.Fatalf("got:\n%s\nwant:\n%s", got, want)
+		}
+	}
+}
+
 // TestRandomIgnored: whatever happens to ignore files, what is there before a command is there after its rewind, or it is said that
 // ignored files changed.
 func TestRandomIgnored(t *testing.T) {

@@ -344,6 +344,11 @@ func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why
 		return nil
 	}
 	t.remove(d, name, state, true)
+	if e != nil && t.moves.newDirs[path] == e { // it is as new as the rules by which it is not ignored
+		delete(t.moves.newDirs, path)
+		delete(t.moves.goneDirs, path)
+		e = nil
+	}
 	sub := &dir{rel: path + "/", up: d, chain: d.chain, ignored: ignored, first: why}
 	if e != nil && e.sub != nil && e.sub.ignored {
 		sub.first = scanRules
