@@ -18,9 +18,8 @@ func otherNames(roots, paths []string) map[string][]string {
 	names, ids := map[walk.ID][]string{}, map[string]walk.ID{}
 	var left uint64 // names that are not known
 	for _, path := range paths {
-		info, err := walk.Lstat(path)
-		id := walk.ID{Device: info.Device, Inode: info.Inode}
-		if err != nil || info.Kind != walk.File || info.Links < 2 || info.Inode == 0 || slices.Contains(names[id], path) {
+		id, info, ok := walk.FileID(path)
+		if !ok || slices.Contains(names[id], path) {
 			continue
 		}
 		if names[id] == nil {

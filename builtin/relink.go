@@ -46,17 +46,14 @@ func relink(ctx context.Context, env *Env, files []journal.Step, failed map[stri
 
 // isShared reports whether a file has names that are not in a group.
 func isShared(path string, group []string) bool {
-	file, err := walk.Lstat(path)
-	if err != nil {
-		return false
-	}
+	id, file, ok := walk.FileID(path)
 	names := file.Links
 	for _, name := range group {
-		if other, err := walk.Lstat(name); err == nil && other.Device == file.Device && other.Inode == file.Inode {
+		if other, _, is := walk.FileID(name); is && other == id {
 			names--
 		}
 	}
-	return names > 0
+	return ok && names > 0
 }
 
 // linkGroups returns, for each path that had other names, all of them. The links of a file are those from before its

@@ -7,12 +7,6 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// shared identifies a file that has several names. ok is false for all else.
-func shared(path string) (id walk.ID, ok bool) {
-	info, err := walk.Lstat(path)
-	return walk.ID{Device: info.Device, Inode: info.Inode}, err == nil && info.Kind == walk.File && info.Links > 1
-}
-
 // withNames returns the changes of a file under all its names.
 func withNames(p PathChange, others []string) []PathChange {
 	all := []PathChange{p}
@@ -35,7 +29,7 @@ func withNames(p PathChange, others []string) []PathChange {
 func linkedNow(files []Step) func(path string) []string {
 	names, ids := map[walk.ID][]string{}, map[string]walk.ID{}
 	add := func(path string) {
-		if id, ok := shared(path); ok && ids[path] != id {
+		if id, _, ok := walk.FileID(path); ok && ids[path] != id {
 			names[id], ids[path] = append(names[id], path), id
 		}
 	}
@@ -55,7 +49,7 @@ func linkedNow(files []Step) func(path string) []string {
 func part(files []Step) {
 	names := map[walk.ID][]*Step{}
 	for i, f := range files {
-		if id, ok := shared(f.Path); ok && !f.Restore.IsAbsent() {
+		if id, _, ok := walk.FileID(f.Path); ok && !f.Restore.IsAbsent() {
 			names[id] = append(names[id], &files[i])
 		}
 	}

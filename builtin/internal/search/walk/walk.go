@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"sync"
 	"syscall"
 )
@@ -53,6 +54,22 @@ func (s Stamp) Name() string {
 		return ""
 	}
 	return fmt.Sprintf("%d-%d-%d", s.Inode, s.Size, s.Status)
+}
+
+// FileID identifies the file at a path if it has several names. ok is false for all else, and where a directory of the
+// path is a link: the path is no name of the file then.
+func FileID(path string) (id ID, info Info, ok bool) {
+	info, err := Lstat(path)
+	if err != nil || info.Kind != File || info.Links < 2 || info.Inode == 0 {
+		return id, info, false
+	}
+	dir, err := OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return id, info, false
+	}
+	defer dir.Close()
+	info, err = dir.Stat(filepath.Base(path))
+	return ID{info.Device, info.Inode}, info, err == nil && info.Kind == File && info.Links > 1
 }
 
 // ID identifies a directory. The zero ID identifies none.
