@@ -267,6 +267,19 @@ func TestLinksAndMoves(t *testing.T) {
 	}
 }
 
+// TestModeOfMoved: a file that moves to an ignored directory is told with the mode that it has there.
+func TestModeOfMoved(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "git init -q; echo ig/ >.gitignore; mkdir ig; echo 1 >f; chmod 600 f")
+	tr := start(t, Config{Root: root})
+	for _, c := range reported(t, tr, root, "chmod 755 f; mv f ig/").Changes {
+		if c.Path == "ig/f" && c.After.Mode == 0o755 {
+			return
+		}
+	}
+	t.Error("ig/f is not told, or with another mode")
+}
+
 // TestBetween: what changes between two commands is of neither.
 func TestBetween(t *testing.T) {
 	root := newRoot(t)

@@ -84,7 +84,7 @@ func (t *Tracker) match() {
 	for id, old := range m.gone {
 		if new, ok := m.arrived[id]; ok && new.change == old.change {
 			t.ancestors(new.path, m.newDirs, false)
-			t.record(new.path, nil, old.entry.state)
+			t.record(new.path, nil, t.moved(old.entry.state, new.path))
 		}
 	}
 	t.matchDirs()
@@ -96,6 +96,19 @@ func (t *Tracker) match() {
 	names := m.names
 	*m = newMoves()
 	m.names = names
+}
+
+// moved is the state of a file that has moved to a path. Its mode may have changed too.
+func (t *Tracker) moved(s State, path string) State {
+	info, err := t.files.root.Stat(path)
+	if err != nil || s.Kind != File {
+		return s
+	}
+	s.Mode = modeOf(info)
+	if s.Stamp != "" {
+		s.Stamp = info.Name()
+	}
+	return s
 }
 
 // matchDirs records the other names of directories that have moved. Those with files that are not kept are left out:
