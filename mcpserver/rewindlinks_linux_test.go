@@ -107,6 +107,7 @@ func TestRewindWritten(t *testing.T) {
 		{"names with another mode that are parted", "ln a b; chmod 600 a", "rm a b; echo 1 > a; echo 1 > b"},
 		{"a link for a name that was written", "ln a b", "W a;ln -sf d/f a"},
 		{"names in a directory that becomes a link", "mkdir d2; echo 4 > d2/f", "rm -r d2; ln -s d d2; cp -al d e"},
+		{"written names that are parted and as before", "ln a b", "W a;rm a b; echo 1 > a; echo 1 > b"},
 		{"the mode after a Write", "", "W a;chmod 755 a"},
 		{"the mode of a file that is gone", "chmod 755 a", "W a;rm a"},
 	} {

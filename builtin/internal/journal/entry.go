@@ -189,7 +189,7 @@ func (e *Entry) add(c Change, changes []PathChange, but []string) (err error) {
 func (f Step) change() PathChange {
 	p := PathChange{Path: f.Path, Before: f.Expect, After: f.Restore,
 		Content: func() ([]byte, error) { return ContentAt(f.Path, f.Expect) }}
-	if f.Restore.IsFile() && f.Restore.Mode == 0 && f.Expect.IsFile() {
+	if f.Restore.IsFile() && f.Restore.Mode == 0 && f.Expect.IsFile() && f.Restore.Blob != f.Expect.Blob {
 		p.Before.Mode = 0 // all names of the file get the content, and do so again when this is undone
 	}
 	if at := f.kept[place{f.Principal, f.Restore.Blob}]; len(at) > 0 {
