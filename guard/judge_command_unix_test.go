@@ -59,6 +59,8 @@ func TestJudgeBash(t *testing.T) {
 		{"xargs may give npm an option", "allow Bash(npm *)", "echo x | xargs npm run", Ask, ""},
 		{"safe assignment", "allow Bash(npm *)", "NODE_ENV=test npm test", Allow, ""},
 		{"unsafe assignment", "allow Bash(npm *)", "LD_PRELOAD=./x.so npm test", Ask, ""},
+		{"unsafe assignment by env", "allow Bash(env *)\nallow Bash(npm *)", "env LD_PRELOAD=./x.so npm test", Ask, ""},
+		{"unsafe assignment, exact", "allow Bash(npm test)", "LD_PRELOAD=./x.so npm test", Ask, ""},
 		{"PATH", "allow Bash(npm *)", "PATH=. npm test", Ask, ""},
 		{"undecidable voids a prefix", "allow Bash(git *)", "git -c core.pager='rm x' log", Ask, ""},
 		{"a rule that names an interpreter", "allow Bash(python3 *)", "python3 x.py", Allow, "Bash(python3 *)"},

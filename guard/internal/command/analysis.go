@@ -129,7 +129,6 @@ type Simple struct {
 	spellings   [][]Word // other words that mean the same, see Spellings
 	transparent bool     // adds nothing to what the inner command does
 	Local       bool     // calls a function whose body is in the text
-	unsafeEnv   bool     // an assignment that no allow rule passes
 }
 
 // Forms returns the texts that a deny or ask rule is matched against: as
@@ -174,6 +173,7 @@ func isOption(text string) bool { return text != "" && text[0] == '-' }
 const (
 	sourcesFile = "source runs a file in this shell"
 	setsPrefix  = "sets "
+	moreReasons = "more, which are not listed"
 
 	unknownProgram = "the name of the program is not known before it runs: "
 )
@@ -200,6 +200,10 @@ func (c Simple) Beginning() string {
 	return join(c.Args[:end])
 }
 
-// SafeAssigns reports whether none of the variables assigned in front of the command can change which program runs or
-// what it runs in turn, so that an allow rule for the command covers it.
-func (c Simple) SafeAssigns() bool { return !c.unsafeEnv }
+// SafeAssigns reports whether none of the variables that the command is given can change which program runs or what it
+// runs in turn, so that an allow rule for the command covers it.
+func (c Simple) SafeAssigns() bool {
+	return !slices.ContainsFunc(c.Undecidable, func(reason string) bool {
+		return reason == moreReasons || strings.HasPrefix(reason, setsPrefix)
+	})
+}

@@ -93,7 +93,7 @@ type walker struct {
 func (w *walker) undecided(hiding bool, reason string) {
 	w.out.Hiding = w.out.Hiding || hiding
 	if len(w.out.Undecidable) >= maxReasons && !slices.Contains(w.out.Undecidable, reason) {
-		reason = "more, which are not listed"
+		reason = moreReasons
 	}
 	w.out.Undecidable = appendNew(w.out.Undecidable, reason)
 	if w.current >= 0 {
@@ -323,10 +323,13 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	if len(c.Args) == 0 {
 		return
 	}
-	for _, a := range call.Assigns {
-		assignBefore(w, &c, a)
-	}
 	w.simple(c, s.Redirs)
+	for _, a := range call.Assigns {
+		// `IFS= read -r line` changes nothing but how read splits its line.
+		if a.Name.Value != "IFS" || c.Args[0].Text != "read" {
+			w.setsVariable(a.Name.Value, assignedValue(w, a))
+		}
+	}
 	w.current = -1
 }
 

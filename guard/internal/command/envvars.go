@@ -30,13 +30,6 @@ func harmlessValue(name, value string) bool {
 var harmlessOptions = regular(`^(--(max-old-space-size=\d+|no-warnings|enable-source-maps|experimental-vm-modules|trace-\w+)\b ?|-(mod=(mod|vendor|readonly)|count=\d+|tags=[\w,]+|p=\d+|race|v|trimpath)\b ?)*$|` +
 	`^-?(j ?\d*|s|k)$|^(-[ADW] ?[\w-]+|-C ?(target-cpu|opt-level|debuginfo)=[\w-]+| )*$|^(gcc|clang|cc|g\+\+|clang\+\+|c\+\+)(-\d+)?$|^(-Xm[sx]\d+[kmg]? ?)*$|^(direct|off|local|auto)$`)
 
-// safeLead reports whether an allow rule passes the variable in front of a
-// command: those that only change locale, colour, verbosity or the target of a
-// build.
-func safeLead(name string) bool {
-	return listed("safe variables", name) || strings.HasPrefix(name, "LC_")
-}
-
 // keepsPath reports whether an assignment only adds directories to PATH, see addsToPath.
 func keepsPath(name, value string) bool { return name == "PATH" && addsToPath().MatchString(value) }
 

@@ -18,22 +18,6 @@ func (w *walker) setsVariable(name, value string) {
 	}
 }
 
-// assignBefore judges an assignment in front of the command c.
-func assignBefore(w *walker, c *Simple, a *syntax.Assign) {
-	name := a.Name.Value
-	// `IFS= read -r line` changes nothing but how read splits its line.
-	if name != "IFS" || !c.Args[0].Static || c.Args[0].Text != "read" {
-		assignNamed(w, c, name, assignedValue(w, a))
-	}
-}
-
-// assignNamed judges an assignment for the command c, also one in its words.
-func assignNamed(w *walker, c *Simple, name, value string) {
-	w.setsVariable(name, value)
-	c.unsafeEnv = c.unsafeEnv || steers(name) && !safeLead(name) && !harmlessValue(name, value) &&
-		!keepsPath(name, value)
-}
-
 // assignedValue returns what is assigned, "$" if that is not known. A PATH is returned as it was written.
 func assignedValue(w *walker, a *syntax.Assign) string {
 	switch {
@@ -98,10 +82,6 @@ func readDeclare(w *walker, c Simple) {
 				value = "$"
 			}
 			w.setsVariable(name, value)
-			if c.Name == "export" && steers(name) && !safeLead(name) && !harmlessValue(name, value) &&
-				!keepsPath(name, value) {
-				w.out.Commands[w.current].unsafeEnv = true
-			}
 		}
 	}
 }

@@ -58,7 +58,7 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 			if !inner[0].Static {
 				value = "$"
 			}
-			assignNamed(w, &w.out.Commands[w.current], name, value)
+			w.setsVariable(name, value)
 		} else if !inner[0].Static || inner[0].Text != "-" { // env -, the same as -i
 			break
 		}
@@ -169,8 +169,7 @@ func (w *walker) inner(args []Word, stdin []*syntax.Redirect) {
 	sub.outer = outer
 	sub.depth++
 	sub.funcs = nil // programs run programs, not functions
-	of := w.out.Commands[outer]
-	sub.simple(Simple{Args: args, Outer: outer, Led: of.Led, unsafeEnv: of.unsafeEnv}, stdin)
+	sub.simple(Simple{Args: args, Outer: outer, Led: w.out.Commands[outer].Led}, stdin)
 	w.current = outer
 }
 
