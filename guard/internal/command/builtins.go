@@ -13,11 +13,9 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 	if defined, ok := w.funcs[c.Args[0].Text]; ok {
 		w.out.Commands[w.current].Local = defined
 	}
-	if wr, ok := wrapperOf(c.Name); ok {
-		readWrapper(w, wr, stdin)
-		return
-	}
 	switch {
+	case isWrapper(c.Name):
+		readWrapper(w, c, stdin)
 	case oneOf(c.Name, shells):
 		readShell(w, c, stdin)
 	case listed("builtins", c.Name):

@@ -119,8 +119,7 @@ func outsideOption(text string) bool {
 func Known(name string) bool {
 	name = path.Base(name)
 	_, described := recordOf("programs", name)
-	_, wraps := wrapperOf(name)
-	return described || wraps || isInterpreter(name) || IsBuiltin(name) || oneOf(name, shells+" bfs git less more")
+	return described || isWrapper(name) || isInterpreter(name) || IsBuiltin(name) || oneOf(name, shells+" bfs git less more")
 }
 
 // Quote writes a text so that a shell takes it for one word that stands for itself.

@@ -7,52 +7,31 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A wrapper is a program that runs the command given in its own words.
-type wrapper struct {
-	spec
-	skip    bool // an operand of its own precedes the command
-	assigns bool // NAME=value words may precede the command
-
-	// loud: it adds something that a rule would want to see, so that an allow rule for
-	// the inner command is not enough.
-	loud bool
-
-	moves, stops, reads, writes string // lists of options, see tables.txt
-}
-
-// wrapperOf returns how a program wraps another.
-func wrapperOf(name string) (wrapper, bool) {
-	r, ok := recordOf("wrappers", name)
-	short, open := strings.CutPrefix(r.lists["short"], "*")
-	return wrapper{spec{short: short, long: r.lists["long"], open: open}, r.flags["skip"], r.flags["assigns"],
-		r.flags["loud"],
-		r.lists["moves"], r.lists["stops"], r.lists["reads"], r.lists["writes"]}, ok
+// isWrapper reports whether a program runs the command given in its own words.
+func isWrapper(name string) bool {
+	_, ok := recordOf("wrappers", name)
+	return ok
 }
 
 // OnlyWraps reports whether the words that a rule begins with name a wrapper, and no command that it runs.
 func OnlyWraps(words []string) bool {
-	if len(words) == 0 {
-		return false
-	}
-	if _, ok := wrapperOf(words[0]); !ok {
-		return false
-	}
-	return !slices.ContainsFunc(words[1:], func(w string) bool {
+	return len(words) > 0 && isWrapper(words[0]) && !slices.ContainsFunc(words[1:], func(w string) bool {
 		return !isOption(w) && !assigns(w) && strings.Trim(w, "0123456789.smhd{}") != ""
 	})
 }
 
 // readWrapper looks at what a wrapper runs.
-func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
-	c := w.out.Commands[w.current]
-	p := wr.parse(c.Args)
+func readWrapper(w *walker, c Simple, stdin []*syntax.Redirect) {
+	wrapper, _ := recordOf("wrappers", c.Name)
+	short, open := strings.CutPrefix(wrapper.lists["short"], "*")
+	p := spec{short: short, long: wrapper.lists["long"], open: open}.parse(c.Args)
 	if p.unsure != "" {
 		w.undecided(true, c.Name+": "+p.unsure)
 		return
 	}
-	w.out.Commands[w.current].transparent = !wr.loud
+	w.out.Commands[w.current].transparent = !wrapper.flags["loud"]
 	inner := c.Args[min(p.rest, len(c.Args)):]
-	for wr.assigns && len(inner) > 0 {
+	for wrapper.flags["assigns"] && len(inner) > 0 {
 		name, value, ok := strings.Cut(inner[0].Text, "=")
 		if ok && (inner[0].Static || syntax.ValidName(name)) {
 			if !inner[0].Static {
@@ -64,10 +43,11 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 		}
 		inner = inner[1:]
 	}
-	if !readWrapperOptions(w, wr, c.Name, p, inner) || wr.skip && len(inner) == 0 {
+	skip := wrapper.flags["skip"]
+	if !readWrapperOptions(w, wrapper, c.Name, p, inner) || skip && len(inner) == 0 {
 		return
 	}
-	if wr.skip {
+	if skip {
 		if word := inner[0]; !word.Static && !word.single {
 			w.undecided(true, c.Name+" with an operand that may become several words: "+word.Text)
 		}
@@ -87,12 +67,12 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 
 // readWrapperOptions deals with options that change what a wrapper does. It
 // reports whether the words after them are a command still.
-func readWrapperOptions(w *walker, wr wrapper, name string, p parsed, inner []Word) bool {
-	if p.has(wr.moves) {
+func readWrapperOptions(w *walker, wrapper record, name string, p parsed, inner []Word) bool {
+	if p.has(wrapper.lists["moves"]) {
 		w.out.Lost = true
 	}
-	w.out.Reads = append(w.out.Reads, p.values(wr.reads)...)
-	w.out.Writes = append(w.out.Writes, p.values(wr.writes)...)
+	w.out.Reads = append(w.out.Reads, p.values(wrapper.lists["reads"])...)
+	w.out.Writes = append(w.out.Writes, p.values(wrapper.lists["writes"])...)
 	switch name {
 	case "env", "genv":
 		for _, value := range p.values("u unset") {
@@ -120,7 +100,7 @@ func readWrapperOptions(w *walker, wr wrapper, name string, p parsed, inner []Wo
 			return false
 		}
 	}
-	return !p.has(wr.stops)
+	return !p.has(wrapper.lists["stops"])
 }
 
 // supplied returns the command of xargs: words that hold the replace string are
