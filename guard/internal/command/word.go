@@ -22,24 +22,19 @@ func (w *walker) words(args []*syntax.Word) []Word {
 
 // braces reports whether bash may find a brace expression in a word.
 func braces(arg *syntax.Word) bool {
-	open, several := false, false
+	var unquoted strings.Builder
 	for _, part := range arg.Parts {
-		lit, ok := part.(*syntax.Lit)
-		for i := 0; ok && i < len(lit.Value); i++ {
-			switch c := lit.Value[i]; {
-			case c == '\\':
-				i++
-			case c == '{':
-				open = true
-			case open && (c == ',' || strings.HasPrefix(lit.Value[i:], "..")):
-				several = true
-			case c == '}' && several:
-				return true
-			}
+		if lit, ok := part.(*syntax.Lit); ok {
+			unquoted.WriteString(escaped().ReplaceAllString(lit.Value, ""))
 		}
 	}
-	return false
+	return expandable().MatchString(unquoted.String())
 }
+
+var (
+	escaped    = regular(`(?s)\\.`)
+	expandable = regular(`(?s)\{.*(,|\.\.).*\}`)
+)
 
 // word expands one word.
 func (w *walker) word(arg *syntax.Word) Word {
