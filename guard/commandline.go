@@ -23,7 +23,20 @@ type commandLine struct {
 }
 
 func newCommandLine(k *policyData, text string, a *command.Analysis, dir Path) *commandLine {
-	return &commandLine{data: k, text: text, analysis: a, dirs: []Path{dir}}
+	line := &commandLine{data: k, text: text, analysis: a, dirs: []Path{dir}}
+	line.follow()
+	return line
+}
+
+// lineOf returns the command line of a call, with the names that its commands see.
+func (k *policyData) lineOf(c Exec) *commandLine {
+	a := c.analysis()
+	if c.Unsandboxed || !k.containment().Writes || k.excludes(a) { // they see the files that the host sees
+		host := *k
+		host.private = nil
+		k = &host
+	}
+	return newCommandLine(k, c.Text, a, c.Dir)
 }
 
 // follow finds the directories that the line changes to. But for changes that the line begins with, each command is

@@ -66,9 +66,7 @@ func (c HostCommand) parse(k *policyData) *hostLine {
 	if real, err := filepath.EvalSymlinks(c.Dir); err == nil {
 		dir.real = real
 	}
-	line := newCommandLine(k, c.text(), command.Analyze(c.text()), dir)
-	line.follow()
-	return &hostLine{line}
+	return &hostLine{newCommandLine(k, c.text(), command.Analyze(c.text()), dir)}
 }
 
 // files returns the existing files of the boundary that the command line names or finds in PATH, and the interpreters

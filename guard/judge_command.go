@@ -27,15 +27,9 @@ func (j *judge) command(c Exec) {
 			Reason: "The directory of the command was never resolved."})
 		return
 	}
-	l := &commandJudge{j: j, line: newCommandLine(j.data, c.Text, c.analysis(), c.Dir)}
+	l := &commandJudge{j: j, line: j.data.lineOf(c)}
 	l.excluded = j.data.excludes(l.line.analysis)
-	if !l.held() { // the command sees the same files under these names as the host
-		host := *j.data
-		host.private = nil
-		j.data = &host
-	}
-	l.line.data = j.data
-	l.line.follow()
+	j.data = l.line.data
 	l.denials()
 	files := wordFiles{l}
 	files.words()

@@ -52,7 +52,7 @@ func (p *Policy) Scripts(in Intent, v Verdict) (all []Script) {
 	if c == nil || c.Dir.real == "" {
 		return nil
 	}
-	line := p.lineOf(*c)
+	line := p.data.lineOf(*c)
 	for at, s := range line.analysis.Commands {
 		i := Item{What: "run " + s.Text}
 		i.decided(v, c.Text)
@@ -102,19 +102,6 @@ func (ln *commandLine) writes(real string) bool {
 		same := func(t *target) bool { return t.path.real == real }
 		return slices.ContainsFunc(ln.targets([]command.Word{w}, ln.runsIn(w.Led), writing), same)
 	})
-}
-
-// lineOf returns the command line of a call, with the names that its commands see.
-func (p *Policy) lineOf(c Exec) *commandLine {
-	l := newCommandLine(p.data, c.Text, c.analysis(), c.Dir)
-	// Its names mean the same as to the host.
-	if c.Unsandboxed || !p.data.containment().Writes || p.data.excludes(l.analysis) {
-		host := *p.data
-		host.private = nil
-		l.data = &host
-	}
-	l.follow()
-	return l
 }
 
 // scriptsOf returns the scripts of one command, one for each directory that it may run in.
