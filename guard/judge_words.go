@@ -66,9 +66,7 @@ const maxInside = 20_000
 // first rule counts as one about them.
 func (f wordFiles) ruledInside(t *target) (part Part, found bool) {
 	k := f.j.data
-	lists := []ruledList{{Deny, k.deny.Read}, {Ask, k.ask.Read}}
-	lists = slices.DeleteFunc(lists, func(l ruledList) bool { return l.rules.Empty() })
-	if !t.path.dir || len(lists) == 0 {
+	if !t.path.dir || k.deny.Read.Empty() && k.ask.Read.Empty() {
 		return Part{}, false
 	}
 	looked := 0
@@ -76,10 +74,10 @@ func (f wordFiles) ruledInside(t *target) (part Part, found bool) {
 		if looked++; err != nil {
 			return nil // what cannot be listed is not read either
 		}
-		for _, l := range lists {
-			r := l.rules.Match(pathname.Slashed(path), d.IsDir())
-			if r == nil && looked > maxInside {
-				r = l.rules.Rules()[0]
+		for _, l := range []ruleList{k.deny, k.ask} {
+			r := l.Read.Match(pathname.Slashed(path), d.IsDir())
+			if r == nil && looked > maxInside && !l.Read.Empty() {
+				r = l.Read.Rules()[0]
 			}
 			if r != nil && (!found || l.action < part.Action) {
 				part, found = t.byRule(l.action, r), true
@@ -91,12 +89,6 @@ func (f wordFiles) ruledInside(t *target) (part Part, found bool) {
 		return nil
 	})
 	return part, found
-}
-
-// A ruledList is the rules on reading of one action.
-type ruledList struct {
-	action Action
-	rules  *rules.Matcher
 }
 
 // write judges a file that a command writes.
