@@ -108,7 +108,7 @@ func (e *expansion) literal(s string, first, last bool) {
 			e.unknown()
 		}
 	}
-	if first && assignedTilde(s) {
+	if first && !isOption(s) && (strings.Contains(s, "=~") || strings.Contains(s, ":~")) { // dd of=~/x
 		e.unknown()
 	}
 	if plain(s) {
@@ -134,13 +134,6 @@ func (e *expansion) literal(s string, first, last bool) {
 		}
 		e.text.WriteByte(s[i])
 	}
-}
-
-// assignedTilde reports whether bash expands a tilde inside the word because it
-// looks like an assignment: `dd of=~/x`, `make PREFIX=/a:~/b`.
-func assignedTilde(s string) bool {
-	name, value, ok := strings.Cut(s, "=")
-	return ok && syntax.ValidName(name) && (strings.HasPrefix(value, "~") || strings.Contains(value, ":~"))
 }
 
 // param adds a parameter expansion. Only $HOME is known: where it is assigned,

@@ -155,14 +155,9 @@ func scriptWord(words []Word) Word {
 func readTrap(w *walker, c Simple) {
 	w.out.Commands[w.current].transparent = true
 	p := spec{open: true}.parse(c.Args)
-	if p.has("l p P") || len(p.operands) == 0 { // it only prints
-		return
+	if len(p.operands) > 0 && p.operands[0].Text != "-" { // else it prints, or resets signals
+		w.textOf("trap", p.operands[0], w.posix, w.funcs)
 	}
-	text := p.operands[0]
-	if text.Static && (len(p.operands) == 1 || oneOf(text.Text, "- 0 1 2 3 15")) { // it only resets signals
-		return
-	}
-	w.textOf("trap", text, w.posix, w.funcs)
 }
 
 // readSet judges set and shopt: most options are harmless, some change how

@@ -95,10 +95,6 @@ func readWrapperOptions(w *walker, wrapper record, name string, p parsed, inner 
 		if len(inner) > 1 {
 			w.out.Writes = append(w.out.Writes, inner[0]) // flock creates the file if it does not exist
 		}
-		if len(inner) > 1 && oneOf(inner[1].Text, "-c --command") {
-			w.undecided(true, name+" runs text")
-			return false
-		}
 	}
 	return !p.has(wrapper.lists["stops"])
 }
