@@ -126,6 +126,7 @@ type Simple struct {
 	// directory; 0 if that is not known.
 	Led int
 
+	purpose     []string // reasons that lie in what the program is made for, see Interprets
 	spellings   [][]Word // other words that mean the same, see Spellings
 	transparent bool     // adds nothing to what the inner command does
 	Local       bool     // calls a function whose body is in the text
@@ -159,11 +160,7 @@ func (c Simple) Deletes() bool {
 // Interprets reports whether the command is undecidable only because its program does what it is made for: it runs
 // text or a file of its own. An allow rule that names this program accepts that.
 func (c Simple) Interprets() bool {
-	other := func(reason string) bool {
-		what, ok := strings.CutPrefix(reason, c.Name+" ")
-		return reason != sourcesFile && (!ok || what != interprets && what != startsOthers && what != ownScript &&
-			!strings.HasPrefix(what, runsFile))
-	}
+	other := func(reason string) bool { return !slices.Contains(c.purpose, reason) }
 	return len(c.Undecidable) > 0 && !slices.ContainsFunc(c.Undecidable, other)
 }
 
@@ -171,18 +168,10 @@ func isOption(text string) bool { return text != "" && text[0] == '-' }
 
 // These reasons are treated differently from the others.
 const (
-	sourcesFile = "source runs a file in this shell"
 	setsPrefix  = "sets "
 	moreReasons = "more, which are not listed"
 
 	unknownProgram = "the name of the program is not known before it runs: "
-)
-
-// These reasons follow the name of a program and lie in the purpose of that program, see Interprets.
-const (
-	interprets = "is an interpreter"
-	ownScript  = "with a script that may run commands or write files"
-	runsFile   = "runs a file: "
 )
 
 // Dynamic reports whether any argument is unknown before the command runs, so

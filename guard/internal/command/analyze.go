@@ -102,6 +102,13 @@ func (w *walker) undecided(hiding bool, reason string) {
 	}
 }
 
+// startsByPurpose records what the program of the current command is made for: running text, a file or a program.
+func (w *walker) startsByPurpose(hiding bool, reason string) {
+	w.undecided(hiding, reason)
+	c := &w.out.Commands[w.current]
+	c.purpose = appendNew(c.purpose, reason)
+}
+
 // unread records why a part of the text was not examined.
 func (w *walker) unread(reason string) {
 	w.undecided(true, reason)

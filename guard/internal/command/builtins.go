@@ -48,7 +48,7 @@ func readInterpreter(w *walker, c Simple, stdin []*syntax.Redirect) {
 		w.out.foreign = w.out.foreign || !slices.ContainsFunc(stdin, isInput)
 	}
 	if !asksVersion(c) {
-		w.undecided(!interpretsFile(c), c.Name+" "+interprets)
+		w.startsByPurpose(!interpretsFile(c), c.Name+" is an interpreter")
 	}
 }
 

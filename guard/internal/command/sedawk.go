@@ -35,6 +35,6 @@ func readScript(w *walker, c Simple) {
 		doubt = doubt || hidesOption(word) && !word.Glob
 	}
 	if doubt {
-		w.undecided(true, c.Name+" "+ownScript)
+		w.startsByPurpose(true, c.Name+" with a script that may run commands or write files")
 	}
 }

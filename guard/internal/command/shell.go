@@ -44,7 +44,7 @@ func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 		}
 	case len(p.operands) > 0 && !p.has("s"):
 		w.obeys(p.operands[0])
-		w.undecided(true, c.Name+" "+runsFile+p.operands[0].Text)
+		w.startsByPurpose(true, c.Name+" runs a file: "+p.operands[0].Text)
 	default:
 		if script, ok := scriptOf(w, stdin); ok {
 			w.out.Commands[w.current].transparent = true
@@ -127,7 +127,7 @@ func readBuiltin(w *walker, c Simple) {
 		if len(operands) > 0 {
 			w.obeys(operands[0])
 		}
-		w.undecided(true, sourcesFile)
+		w.startsByPurpose(true, "source runs a file in this shell")
 	case "set", "shopt":
 		readSet(w, c)
 	case "alias", "enable", "hash", "bind", "complete", "compgen", "fc", "jobs", "let":

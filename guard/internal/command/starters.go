@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// startsOthers follows the name of a program that is made to start others, see Interprets.
-const startsOthers = "starts commands of its own"
+const startsOthers = " starts commands of its own"
 
 // readStarter marks a program that starts others named by its words: always, as strace does, or if one of its words is
 // in the table of launchers. The exec gate judges the programs that it starts; without a gate, and for allow rules, its
@@ -27,7 +26,7 @@ func readStarter(w *walker, c Simple) {
 		w.undecided(true, c.Name+" starts a program that its words name")
 	}
 	if starts || listed("starters", c.Name) || strings.HasPrefix(c.Name, "ld-") {
-		w.undecided(true, c.Name+" "+startsOthers)
+		w.startsByPurpose(true, c.Name+startsOthers)
 	}
 	readRunner(w, c)
 }
@@ -72,7 +71,7 @@ func readRunner(w *walker, c Simple) {
 	for i, word := range words {
 		before := words[max(i-1, 0)].Text
 		if ok && !found && (word.Text == "-c" || strings.HasPrefix(word.Text, "--call")) {
-			w.undecided(true, c.Name+" "+startsOthers)
+			w.startsByPurpose(true, c.Name+startsOthers)
 		}
 		if !ok || tries == maxTries || isOption(word.Text) && word.Static || found && before != "--" {
 			continue
@@ -87,7 +86,7 @@ func readRunner(w *walker, c Simple) {
 			}
 		}
 		if sub.out.Hiding {
-			w.undecided(true, c.Name+" "+startsOthers)
+			w.startsByPurpose(true, c.Name+startsOthers)
 		}
 	}
 }
