@@ -168,7 +168,7 @@ func (e Exec) describe() Description {
 		d.Items = append(d.Items, e.redirect("write ", w, writes))
 	}
 	for _, w := range a.Reads {
-		if !w.Stream {
+		if !w.Stream() {
 			d.Items = append(d.Items, e.redirect("read ", w, harmless))
 		}
 	}

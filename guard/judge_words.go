@@ -238,7 +238,7 @@ func (f wordFiles) redirects() {
 }
 
 func (f wordFiles) redirect(w command.Word, access rules.Access) {
-	if w.Stream && access == reading || w.Static && isStream(w.Text) {
+	if w.Stream() && access == reading || w.Static && isStream(w.Text) {
 		return
 	}
 	targets := f.line.targets([]command.Word{w}, f.line.runsIn(w.Led), access)

@@ -71,9 +71,6 @@ type Word struct {
 	// that the shell replaces by file names; Text is the pattern.
 	Glob bool
 
-	// Stream reports that the word is <(…), what a command of the text prints.
-	Stream bool
-
 	// Obeyed reports that a shell runs the file of this name: it is an operand, not the target of a redirection.
 	Obeyed bool
 
@@ -83,6 +80,9 @@ type Word struct {
 	single bool   // the shell makes exactly one word of it
 	prefix string // text every resulting word begins with, if known
 }
+
+// Stream reports whether the word begins with <(…), what a command of the text prints. Nothing lies below that name.
+func (w Word) Stream() bool { return w.single && !w.Static && strings.HasPrefix(w.Text, "<(") }
 
 // MayBeOption reports whether a program may take the word, or a part that it
 // is split into, for an option.

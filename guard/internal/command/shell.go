@@ -60,7 +60,7 @@ func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 func (w *walker) obeys(file Word) {
 	file.Obeyed = true
 	w.out.Reads = append(w.out.Reads, file)
-	w.out.foreign = w.out.foreign || file.Stream
+	w.out.foreign = w.out.foreign || file.Stream()
 }
 
 // scriptOf returns the text of the only heredoc or here-string of a statement, if

@@ -48,10 +48,6 @@ func (w *walker) word(arg *syntax.Word) Word {
 		e.part(part, i == 0, i == len(arg.Parts)-1)
 	}
 	word := Word{Home: e.home, single: e.single, prefix: e.prefix()}
-	if len(arg.Parts) == 1 {
-		p, ok := arg.Parts[0].(*syntax.ProcSubst)
-		word.Stream = ok && p.Op == syntax.CmdIn && e.single
-	}
 	switch {
 	case !e.known:
 		word.Text, word.single = w.source(arg), e.single && !e.glob
