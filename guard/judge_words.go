@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"io/fs"
 	"path/filepath"
 	"regexp"
@@ -335,11 +336,11 @@ func (f wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	}
 	text, children := w.Text, w.Glob
 	if w.Glob {
-		var last string
-		if text, last = cutGlob(w.Text); last == "" {
+		parts := wholeContent.FindStringSubmatch(w.Text)
+		if parts == nil {
 			return false
 		}
-		if f.line.lost && text == "." {
+		if text = cmp.Or(parts[1], parts[2], "."); f.line.lost && text == "." {
 			return true
 		}
 	}
@@ -352,21 +353,8 @@ func (f wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	})
 }
 
-// cutGlob splits a pattern that may match everything in its directory into the directory and the pattern for its
-// children. For any other pattern last is empty.
-func cutGlob(glob string) (dir, last string) {
-	dir, last = ".", glob
-	if i := strings.LastIndexByte(glob, '/'); i >= 0 {
-		dir, last = glob[:i+1], glob[i+1:]
-	}
-	if strings.ContainsAny(dir, "*?[") {
-		return glob, ""
-	}
-	if dir != "/" && strings.Trim(last, ".*?!]["+"^") != "" {
-		return dir, "" // rm -r build*
-	}
-	return dir, last
-}
+// wholeContent matches a pattern that may match everything in a directory, and any pattern for the children of "/".
+var wholeContent = regexp.MustCompile(`^(/)[^/]+$|^([^*?[]*/)?[.*?!\]\[^]+$`)
 
 // reads reports whether a command only reads, and only files that Read may read.
 func (l *commandJudge) reads(s command.Simple) bool {
