@@ -106,26 +106,23 @@ func pythonModule(words []Word) []Word {
 // deny rule does: without the options between (`docker --context x rm y` is `docker rm
 // y`), and by the subcommand's usual name (`npm i` is `npm install`).
 func shortForms(name string, args []Word) (forms []string) {
-	if !listed("has subcommands", name) || len(args) < 2 {
+	if !listed("has subcommands", name) {
 		return nil
 	}
 	others, _ := recordOf("subcommands", name)
-	option := false
 	for i, word := range args[1:] {
-		if isOption(word.Text) || i == 0 && word.Text != "" && word.Text[0] == '+' { // cargo +nightly
-			option = isOption(word.Text) && !strings.Contains(word.Text, "=")
+		if isOption(word.Text) || i == 0 && strings.HasPrefix(word.Text, "+") { // cargo +nightly
 			continue
 		}
-		if i > 0 {
-			forms = append(forms, name+" "+join(args[i+1:]))
-		}
+		rest := append([]Word{fixed(name), word}, args[i+2:]...)
+		forms = append(forms, join(rest))
 		if usual := others.lists[word.Text]; usual != "" {
-			forms = append(forms, strings.TrimSuffix(name+" "+usual+" "+join(args[min(i+2, len(args)):]), " "))
+			rest[1] = fixed(usual)
+			forms = append(forms, join(rest))
 		}
-		if !option { // else it may be the value of the option before it
-			break
+		if before := args[i].Text; !isOption(before) || strings.Contains(before, "=") {
+			break // else the word may be the value of the option before it
 		}
-		option = false
 	}
 	return forms
 }
