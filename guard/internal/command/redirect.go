@@ -27,11 +27,12 @@ func (w *walker) redirect(r *syntax.Redirect, led int) {
 		}
 	}
 	words := w.words([]*syntax.Word{r.Word})
-	for i := range words {
+	for i, word := range words {
 		words[i].Led = led
-	}
-	if r.Op == syntax.DplOut {
-		expandedTwice(w, words)
+		// Bash (5.2) expands the file of `>&f` a second time: ls >&'$(rm x)' runs rm.
+		if r.Op == syntax.DplOut && (!word.Static || strings.ContainsAny(word.Text, "$`~*?[{\\'\" \t\n")) {
+			w.undecided(true, "a file name after >& that bash expands twice: "+word.Text)
+		}
 	}
 	reads := r.Op == syntax.RdrIn || r.Op == syntax.DplIn
 	if reads || r.Op == syntax.RdrInOut {
@@ -39,16 +40,6 @@ func (w *walker) redirect(r *syntax.Redirect, led int) {
 	}
 	if !reads {
 		w.out.Writes = append(w.out.Writes, words...)
-	}
-}
-
-// expandedTwice judges the file of `>&f`, which bash (5.2) expands a second time:
-// ls >&'$(rm x)' runs rm.
-func expandedTwice(w *walker, words []Word) {
-	for _, word := range words {
-		if !word.Static || strings.ContainsAny(word.Text, "$`~*?[{\\'\" \t\n") {
-			w.undecided(true, "a file name after >& that bash expands twice: "+word.Text)
-		}
 	}
 }
 
