@@ -259,7 +259,7 @@ func (w *walker) follows(s *syntax.Stmt) (led bool) {
 			return false
 		}
 	}
-	call, ok := callOf(s)
+	call, ok := s.Cmd.(*syntax.CallExpr)
 	cd := ok && plain && len(call.Assigns) == 0 && len(call.Args) == 2 && call.Args[0].Lit() == "cd" &&
 		!strings.HasPrefix(call.Args[1].Lit(), "-")
 	if w.to == 0 && !cd {
@@ -279,7 +279,7 @@ func (w *walker) follows(s *syntax.Stmt) (led bool) {
 
 // exits reports whether a statement ends the shell.
 func exits(s *syntax.Stmt) bool {
-	call, ok := callOf(s)
+	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || s.Negated || s.Background || len(s.Redirs)+len(call.Assigns) > 0 || len(call.Args) == 0 ||
 		call.Args[0].Lit() != "exit" {
 		return false
@@ -299,14 +299,6 @@ func (w *walker) ledBy(s *syntax.Stmt) int {
 		return w.led
 	}
 	return 1 + len(slices.DeleteFunc(slices.Clone(w.leads), func(end uint) bool { return end > at }))
-}
-
-func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
-	if s == nil {
-		return nil, false
-	}
-	call, ok := s.Cmd.(*syntax.CallExpr)
-	return call, ok
 }
 
 // stmt examines the redirections of a statement and its command, if that is a simple one. Nested statements are
@@ -390,5 +382,9 @@ func assigns(name string) bool {
 }
 
 func join(words []Word) string {
-	return strings.Join(texts(words), " ")
+	texts := make([]string, len(words))
+	for i, word := range words {
+		texts[i] = word.Text
+	}
+	return strings.Join(texts, " ")
 }

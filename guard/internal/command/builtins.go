@@ -76,13 +76,6 @@ func interpretsFile(c Simple) bool {
 		!strings.HasPrefix(first, "/proc/")
 }
 
-func texts(words []Word) (out []string) {
-	for _, word := range words {
-		out = append(out, word.Text)
-	}
-	return out
-}
-
 // asksVersion reports whether a command does nothing but print a version or a help text. Only listed programs count:
 // many others take the same word and still run what they read.
 func asksVersion(c Simple) bool {

@@ -83,7 +83,7 @@ func catted(c *syntax.CmdSubst) (text string, ok bool) {
 		return "", false
 	}
 	stmt := c.Stmts[0]
-	call, ok := callOf(stmt)
+	call, ok := stmt.Cmd.(*syntax.CallExpr)
 	if !ok || stmt.Negated || stmt.Background || len(stmt.Redirs) != 1 {
 		return "", false
 	}

@@ -59,7 +59,7 @@ func (a *Analysis) Words() (words []string) {
 		return nil
 	}
 	s := a.statements[0]
-	call, ok := callOf(s)
+	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || s.Negated || s.Background || s.Coprocess || len(s.Redirs)+len(call.Assigns) > 0 {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (l *stepList) stmt(s *syntax.Stmt, at Step) {
 	}
 	input := func(r *syntax.Redirect) bool { return strings.HasPrefix(r.Op.String(), "<") }
 	at.Given = at.Given || slices.ContainsFunc(s.Redirs, input)
-	if call, ok := callOf(s); ok {
+	if call, ok := s.Cmd.(*syntax.CallExpr); ok {
 		l.call(call, at)
 		return
 	}
