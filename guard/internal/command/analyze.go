@@ -242,7 +242,7 @@ func (w *walker) follows(s *syntax.Stmt) (led bool) {
 	case *syntax.BinaryCmd:
 		switch {
 		case c.Op != syntax.AndStmt && c.Op != syntax.OrStmt:
-		case !w.follows(c.X) || c.Op == syntax.OrStmt && !exits(c.Y):
+		case !w.follows(c.X) || c.Op == syntax.OrStmt && !exits().MatchString(w.source(c.Y)):
 			return false
 		case c.Op == syntax.AndStmt:
 			return w.follows(c.Y) && !s.Background
@@ -277,19 +277,8 @@ func (w *walker) follows(s *syntax.Stmt) (led bool) {
 	return true
 }
 
-// exits reports whether a statement ends the shell.
-func exits(s *syntax.Stmt) bool {
-	call, ok := s.Cmd.(*syntax.CallExpr)
-	if !ok || s.Negated || s.Background || len(s.Redirs)+len(call.Assigns) > 0 || len(call.Args) == 0 ||
-		call.Args[0].Lit() != "exit" {
-		return false
-	}
-	code := "0"
-	if len(call.Args) == 2 {
-		code = call.Args[1].Lit()
-	}
-	return len(call.Args) <= 2 && code != "" && strings.Trim(code, "0123456789") == "" // with two codes bash goes on
-}
+// exits matches a statement that ends the shell. With two codes bash goes on.
+var exits = regular(`^exit( +\d+)?;?$`)
 
 // ledBy returns one more than the changes of directory of the Lead that precede a statement of its list, and 0 for any
 // other.
