@@ -30,8 +30,8 @@ func (c Simple) Script() (s Script, ok bool) {
 	switch {
 	case runs:
 		return r.script(c)
-	case oneOf(c.Name, ". source"):
-		return sourced(c)
+	case oneOf(c.Name, ". source") && len(c.Args) > 1 && strings.Contains(c.Args[1].Text, "/"): // else PATH comes first
+		return Script{File: c.Args[1]}, c.Args[1].named()
 	case oneOf(c.Name, "make gmake"):
 		return makefile(c)
 	case oneOf(c.Name, "npm pnpm yarn bun"):
@@ -54,14 +54,6 @@ func (r record) script(c Simple) (Script, bool) {
 
 // named reports whether the text of a word is the name of a file.
 func (w Word) named() bool { return (w.Static || w.Home) && w.Text != "" }
-
-// sourced returns the file that source reads. Without a slash the shell searches PATH first.
-func sourced(c Simple) (Script, bool) {
-	if len(c.Args) < 2 || !c.Args[1].named() || !strings.Contains(c.Args[1].Text, "/") {
-		return Script{}, false
-	}
-	return Script{File: c.Args[1]}, true
-}
 
 // makefile returns the file that make reads first.
 func makefile(c Simple) (Script, bool) {
