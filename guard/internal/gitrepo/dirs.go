@@ -25,11 +25,11 @@ func Find(dir string) Found {
 		info, err := os.Lstat(git)
 		switch {
 		case err != nil:
-		case info.IsDir() && holds(git):
+		case info.IsDir() && Is(git):
 			return Found{Dir: git}
 		case info.Mode()&os.ModeSymlink != 0:
 			real, err := filepath.EvalSymlinks(git)
-			if err == nil && holds(real) {
+			if err == nil && Is(real) {
 				return Found{Dir: real, Named: git}
 			}
 			return Found{}
@@ -49,13 +49,13 @@ func named(dir string) Found {
 	own := filepath.Join(dir, ".git")
 	git := lead(dir, ".git", "gitdir: ")
 	if common := lead(git, "commondir", ""); common != "" {
-		if lead(git, "gitdir", "") == own && filepath.Dir(git) == filepath.Join(common, "worktrees") && holds(common) {
+		if lead(git, "gitdir", "") == own && filepath.Dir(git) == filepath.Join(common, "worktrees") && Is(common) {
 			return Found{Dir: common}
 		}
 		return Found{}
 	}
 	settings, ok := configOf(git)
-	if git == "" || !ok || !holds(git) {
+	if git == "" || !ok || !Is(git) {
 		return Found{}
 	}
 	for _, s := range settings {

@@ -20,8 +20,8 @@ const (
 	maxConfig = 1 << 20
 )
 
-// holds reports whether git takes a directory for a whole repository.
-func holds(git string) bool {
+// Is reports whether git takes a directory for that of a whole repository.
+func Is(git string) bool {
 	for _, name := range []string{"refs", "objects"} {
 		info, err := os.Lstat(filepath.Join(git, name))
 		if err != nil || !info.IsDir() || info.Mode()&0o100 == 0 {

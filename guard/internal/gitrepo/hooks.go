@@ -10,9 +10,6 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// Is reports whether git takes a directory for that of a repository.
-func Is(dir string) bool { return holds(dir) }
-
 // Hooks returns the directories of hooks that exist in a .git directory, those of submodules included.
 func Hooks(git string) []string {
 	var found []string
