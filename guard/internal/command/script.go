@@ -80,32 +80,24 @@ func makefile(c Simple) (Script, bool) {
 // manifestScript returns the script of package.json that npm and its kin run.
 func manifestScript(c Simple) (Script, bool) {
 	words := c.Args[1:]
-	for _, w := range words {
-		if !w.Static {
-			return Script{}, false
-		}
+	run := len(words) > 1 && oneOf(words[0].Text, "run run-script")
+	if run {
+		words = words[1:]
 	}
-	s := Script{Names: []string{"package.json"}}
-	switch {
-	case len(words) == 0 || isOption(words[0].Text):
-		return Script{}, false // the option may name another directory
-	case oneOf(words[0].Text, "run run-script"):
-		if len(words) < 2 || isOption(words[1].Text) {
-			return Script{}, false
-		}
-		s.Entry, words = words[1].Text, words[2:]
-	case oneOf(words[0].Text, "test start stop restart") && c.Name != "bun", c.Name == "yarn", c.Name == "pnpm":
-		s.Entry, words = words[0].Text, words[1:]
-	default:
+	if c.Dynamic() || len(words) == 0 || isOption(words[0].Text) { // the option may name another directory
+		return Script{}, false
+	}
+	entry := words[0].Text
+	if !run && !oneOf(c.Name, "yarn pnpm") && !(c.Name == "npm" && oneOf(entry, "test start stop restart")) {
 		return Script{}, false
 	}
 	for _, w := range words {
-		if w.Text == "--" {
+		if w.Text == "--" || c.Name == "yarn" {
 			break
 		}
-		if isOption(w.Text) && c.Name != "yarn" {
+		if isOption(w.Text) {
 			return Script{}, false
 		}
 	}
-	return s, true
+	return Script{Names: []string{"package.json"}, Entry: entry}, true
 }
