@@ -10,7 +10,7 @@ func steers(name string) bool {
 	if listed("steering variables", name) {
 		return true
 	}
-	for prefix := range table().lists["steering prefixes"] {
+	for prefix := range table()["steering prefixes"] {
 		if strings.HasPrefix(name, prefix) {
 			return !listed("harmless variables", name)
 		}

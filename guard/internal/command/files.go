@@ -118,8 +118,8 @@ func outsideOption(text string) bool {
 // Known reports whether a name means something to this package, so that a function of that name would mislead it.
 func Known(name string) bool {
 	name = path.Base(name)
-	_, described := recordOf("programs", name)
-	return described || isWrapper(name) || isInterpreter(name) || IsBuiltin(name) || oneOf(name, shells+" bfs git less more")
+	return listed("programs", name) || isWrapper(name) || isInterpreter(name) || IsBuiltin(name) ||
+		oneOf(name, shells+" bfs git less more")
 }
 
 // Quote writes a text so that a shell takes it for one word that stands for itself.

@@ -38,40 +38,31 @@ func (r record) is(flags string) bool {
 	return false
 }
 
-// tables are the contents of tables.txt by the names of the tables: [lists] of words, and
-// [[tables]] of records.
-type tables struct {
-	lists   map[string]map[string]bool
-	records map[string]map[string]record
-}
-
-// table is read when it is first asked for: many calls need none of it.
-var table = sync.OnceValue(func() tables {
-	t := tables{map[string]map[string]bool{}, map[string]map[string]record{}}
-	var list map[string]bool
-	var records map[string]record
+// table holds the contents of tables.txt by the names of the tables: the records of a [[table]], and an empty record for
+// each word of a [list]. It is read when it is first asked for: many calls need none of it.
+var table = sync.OnceValue(func() map[string]map[string]record {
+	all := map[string]map[string]record{}
+	var current map[string]record
+	list := false
 	for line := range strings.Lines(tablesText) {
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "" || line[0] == '#':
-		case strings.HasPrefix(line, "[["):
-			records = map[string]record{}
-			list, t.records[strings.Trim(line, "[]")] = nil, records
 		case line[0] == '[' && line[len(line)-1] == ']':
-			list = map[string]bool{}
-			t.lists[strings.Trim(line, "[]")] = list
-		case list != nil:
+			list, current = line[1] != '[', map[string]record{}
+			all[strings.Trim(line, "[]")] = current
+		case list:
 			for word := range strings.FieldsSeq(line) {
-				list[word] = true
+				current[word] = record{}
 			}
 		default:
 			names, r := parseRecord(line)
 			for _, name := range names {
-				records[name] = r
+				current[name] = r
 			}
 		}
 	}
-	return t
+	return all
 })
 
 func parseRecord(line string) (names []string, r record) {
@@ -89,9 +80,12 @@ func parseRecord(line string) (names []string, r record) {
 
 // recordOf returns what a table says of a name.
 func recordOf(of, name string) (record, bool) {
-	r, ok := table().records[of][name]
+	r, ok := table()[of][name]
 	return r, ok
 }
 
-// listed reports whether a list of tables.txt has a name.
-func listed(list, name string) bool { return table().lists[list][name] }
+// listed reports whether a list or a table of tables.txt has a name.
+func listed(list, name string) bool {
+	_, ok := table()[list][name]
+	return ok
+}

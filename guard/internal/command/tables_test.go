@@ -49,7 +49,7 @@ func TestTables(t *testing.T) {
 			}
 		}
 	}
-	if len(table().records["programs"]) < 120 || len(table().lists["steering variables"]) < 60 {
+	if len(table()["programs"]) < 120 || len(table()["steering variables"]) < 60 {
 		t.Error("the tables are not all there")
 	}
 }

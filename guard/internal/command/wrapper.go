@@ -8,10 +8,7 @@ import (
 )
 
 // isWrapper reports whether a program runs the command given in its own words.
-func isWrapper(name string) bool {
-	_, ok := recordOf("wrappers", name)
-	return ok
-}
+func isWrapper(name string) bool { return listed("wrappers", name) }
 
 // OnlyWraps reports whether the words that a rule begins with name a wrapper, and no command that it runs.
 func OnlyWraps(words []string) bool {
