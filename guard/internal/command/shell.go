@@ -66,16 +66,11 @@ func (w *walker) obeys(file Word) {
 // scriptOf returns the text of the only heredoc or here-string of a statement, if
 // it does not depend on anything.
 func scriptOf(w *walker, redirs []*syntax.Redirect) (string, bool) {
-	var inputs []*syntax.Redirect
-	for _, r := range redirs {
-		if isInput(r) {
-			inputs = append(inputs, r)
-		}
-	}
-	if len(inputs) != 1 {
+	first := slices.IndexFunc(redirs, isInput)
+	if first < 0 || slices.ContainsFunc(redirs[first+1:], isInput) {
 		return "", false
 	}
-	switch r := inputs[0]; r.Op {
+	switch r := redirs[first]; r.Op {
 	case syntax.WordHdoc:
 		word := w.word(r.Word)
 		return word.Text + "\n", word.Static && !word.Home // a backslash at its end joins nothing to it
