@@ -17,6 +17,7 @@ var undecidableRows = []row{
 	{"rules: parse errors", "echo \"x", "", true},
 	{"rules: parse errors, what bash runs before them", "rm x\necho \"", "rm x", true},
 	{"rules: parse errors", "echo $((a); (rm x))", "", true},
+	{"rules: parse errors, a function without a name", "rm x\n() { ls; }", "rm x", true},
 	{"threat: NUL", "ls\x00rm", "", true},
 	{"threat: invalid UTF-8", "ls \xff", "", true},
 	{"rules: over 64 KiB", "ls " + strings.Repeat("a", MaxLength), "", true},
