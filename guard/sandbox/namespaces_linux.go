@@ -155,6 +155,8 @@ func (n *insideProcess) deliver(event contract.Event, files []int) {
 		}
 		return
 	case event.Kind == contract.Spawned && c != nil:
+		c.hold(files) // before the command can be found by its mark
+		files = nil
 		if c.mark = event.Mark; event.Err == nil {
 			n.execs.Bind(c.mark, c.gate)
 		} else {
@@ -211,16 +213,14 @@ func (n *insideProcess) spawn(s Spec) (Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := n.exchange(contract.Request{Kind: contract.Spawn, ID: id, Dir: s.Dir, Argv: s.Argv, Env: s.Env,
+	if _, err := n.exchange(contract.Request{Kind: contract.Spawn, ID: id, Dir: s.Dir, Argv: s.Argv, Env: s.Env,
 		Terminal: s.Terminal != nil},
-		answer, files...)
-	if err != nil {
+		answer, files...); err != nil {
 		n.mu.Lock()
 		delete(n.commands, id)
 		n.mu.Unlock()
 		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
 	}
-	c.hold(r.files)
 	if s.Terminal != nil {
 		s.Terminal.started()
 	}
