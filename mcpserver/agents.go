@@ -20,9 +20,6 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
-// maxDepth is the greatest depth to which agents may start agents, whatever the settings say.
-const maxDepth = 3
-
 // A child is an agent that runs for a caller. It is a separate principal.
 type child struct {
 	spec   builtin.CellSpec
@@ -112,7 +109,7 @@ func (c *children) offer(ctx context.Context, env *builtin.Env, a *Admission, re
 	if one := c.of(a.principal); one != nil {
 		depth = one.depth + 1
 	}
-	if set.Runner.Text == "" || h.cfg.AgentRunner == nil || depth > min(set.Depth, maxDepth) {
+	if set.Runner.Text == "" || h.cfg.AgentRunner == nil || depth > set.Depth {
 		return env
 	}
 	offered := &env.Agents
@@ -203,7 +200,7 @@ func (p *policies) narrow(set *settings.Settings, principal string) *settings.Se
 			one.spec.Agent.Type}
 	}
 	narrowed.Deny = slices.Clip(narrowed.Deny)
-	for _, name := range p.withheld(one, min(set.Agent.Depth, maxDepth)) {
+	for _, name := range p.withheld(one, set.Agent.Depth) {
 		narrowed.Deny = append(narrowed.Deny, settings.Entry{Text: name, File: "the agent " + one.spec.Agent.Type})
 	}
 	return &narrowed

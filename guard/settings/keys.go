@@ -39,12 +39,14 @@ type key struct {
 	from reach
 	// tightens is for lists: their entries forbid.
 	tightens bool
-	// least is for numbers: the smallest, at least 1.
-	least int
+	// least and most are for numbers: the smallest, at least 1, and the greatest, 0 if there is none.
+	least, most int
 	// member is for lists of objects: the member that holds the entry.
 	member string
 	// objects is for lists whose entries are objects, kept as JSON.
 	objects bool
+	// known is for lists: the values that an entry can have, or the member "provider" of an entry that is an object.
+	known []string
 	// raw is for lists whose entries are JSON: "object" or "array", as which the list is written.
 	raw string
 	// named is for lists: they are an object of arrays, and the entry for TEXT in the array NAME is "NAME: TEXT".
@@ -304,7 +306,7 @@ func ownKeys() []key {
 			set: func(s *Settings, e Entry) { s.Agent.MaxTokens, _ = strconv.Atoi(e.Text) }},
 		{name: "agent.maxTime", form: formDuration, from: notWorkspace, def: "30m", doc: "How long an agent runs at most.",
 			set: duration(func(s *Settings) *time.Duration { return &s.Agent.MaxTime })},
-		{name: "agent.depth", form: formNumber, from: notWorkspace, def: "1", doc: "How deep agents start agents, 3 at most.",
+		{name: "agent.depth", form: formNumber, from: notWorkspace, most: 3, def: "1", doc: "How deep agents start agents, 3 at most.",
 			set: func(s *Settings, e Entry) { s.Agent.Depth, _ = strconv.Atoi(e.Text) }},
 		{name: "agent.worktree.dirty", form: formSwitch, from: notWorkspace, def: "false",
 			doc: "Copy uncommitted and untracked changes into new worktrees of Agent and EnterWorktree.",
@@ -373,7 +375,7 @@ func webKeys() []key {
 			set: func(s *Settings, e Entry) { s.Web.IgnoreRobots = e.Text == "ignore" }},
 		{name: "web.userAgent", form: formText, from: notWorkspace, doc: "What WebFetch and WebSearch call themselves to servers.",
 			set: choice(func(s *Settings) *string { return &s.Web.UserAgent })},
-		{name: "web.search", form: formList, from: notWorkspace, objects: true,
+		{name: "web.search", form: formList, from: notWorkspace, objects: true, known: []string{"searxng", "brave", "command"},
 			doc: "Who answers WebSearch, in order: {provider: searxng, url}, {provider: brave, keyFile or keyEnv}, {provider: " +
 				"command, command}.",
 			list: func(s *Settings) *[]Entry { return &s.Web.Search }},

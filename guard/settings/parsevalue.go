@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +29,9 @@ func (p *parser) list(k *key, v hujson.Value) {
 		if _, object := el.Value.(*hujson.Object); object && k.objects {
 			text := el.Clone()
 			text.Minimize()
-			p.lists[k.name] = append(p.lists[k.name], p.entry(el, text.String()))
+			if p.isKnown(k, el, provider(el)) {
+				p.lists[k.name] = append(p.lists[k.name], p.entry(el, text.String()))
+			}
 			continue
 		}
 		mask := ""
@@ -40,6 +43,7 @@ func (p *parser) list(k *key, v hujson.Value) {
 			p.wrongType("an entry of "+k.name, el, k.entry())
 		case strings.TrimSpace(text) == "":
 			p.warn(el, "an entry of %s is empty. It is skipped", k.name)
+		case !p.isKnown(k, el, text):
 		default:
 			e := p.entry(el, text)
 			if !p.respelt {
@@ -51,6 +55,27 @@ func (p *parser) list(k *key, v hujson.Value) {
 			}
 		}
 	}
+}
+
+// isKnown reports whether an entry of a list has a value that exists, and warns if it has not.
+func (p *parser) isKnown(k *key, entry hujson.Value, value string) bool {
+	if k.known == nil || slices.Contains(k.known, value) {
+		return true
+	}
+	what := "an entry of " + k.name
+	if k.objects {
+		what = "the provider of " + what
+	}
+	p.warn(entry, "%s is %q%s; %s is expected. The entry is skipped", what, value, suggest(value, k.known), oneOf(k.known))
+	return false
+}
+
+// provider returns the string member "provider" of an object, or "".
+func provider(object hujson.Value) string {
+	if member := object.Find("/provider"); member != nil && isString(*member) {
+		return literal(*member)
+	}
+	return ""
 }
 
 // namedLists reads an object of lists.
@@ -190,7 +215,12 @@ func (k *key) read(v hujson.Value) (text, want string) {
 		}
 	case formNumber:
 		least := max(1, k.least)
-		if n, err := strconv.Atoi(text); err != nil || n < least || isString(v) {
+		n, err := strconv.Atoi(text)
+		wrong := err != nil || n < least || isString(v)
+		if k.most > 0 && (wrong || n > k.most) {
+			return "", fmt.Sprintf("a whole number from %d to %d", least, k.most)
+		}
+		if wrong {
 			return "", fmt.Sprintf("a whole number above %d", least-1)
 		}
 	case formDuration:

@@ -74,6 +74,9 @@ func (k *key) schema() *jsonschema.Schema {
 		}
 		if k.objects {
 			s.Items = &jsonschema.Schema{Type: "object", Required: []string{"provider"}}
+			property(s.Items, "provider", &jsonschema.Schema{Type: "string", Enum: anyOf(k.known)})
+		} else if k.known != nil {
+			s.Items.Enum = anyOf(k.known)
 		}
 		if k.raw != "" {
 			s.Items = &jsonschema.Schema{Type: "object"}
@@ -102,9 +105,7 @@ func (k *key) schema() *jsonschema.Schema {
 		s.Type = "boolean"
 	case formChoice:
 		s.Type = "string"
-		for _, v := range k.order {
-			s.Enum = append(s.Enum, v)
-		}
+		s.Enum = anyOf(k.order)
 		value = strconv.Quote(k.def)
 	case formText:
 		s.Type, s.MinLength = "string", jsonschema.Ptr(1)
@@ -112,6 +113,9 @@ func (k *key) schema() *jsonschema.Schema {
 		s.AnyOf = []*jsonschema.Schema{{Type: "string"}, {Type: "object"}}
 	case formNumber:
 		s.Type, s.Minimum = "integer", jsonschema.Ptr(float64(max(1, k.least)))
+		if k.most > 0 {
+			s.Maximum = jsonschema.Ptr(float64(k.most))
+		}
 	case formDuration:
 		s.Type, s.Pattern = "string", `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`
 		value = strconv.Quote(k.def)
@@ -121,6 +125,14 @@ func (k *key) schema() *jsonschema.Schema {
 	}
 	s.Examples = []any{k.example()}
 	return s
+}
+
+// anyOf returns the values of an enumeration.
+func anyOf(values []string) (enum []any) {
+	for _, v := range values {
+		enum = append(enum, v)
+	}
+	return enum
 }
 
 // example returns a value that differs from the default.

@@ -40,7 +40,7 @@ func serverKeys() []key {
 	return []key{
 		{name: keyServers, form: formList, raw: "object", doc: "Other MCP servers, by name, as Claude Code writes them. Their tools are served as mcp__SERVER__TOOL.",
 			list: func(s *Settings) *[]Entry { return &s.Servers.Entries }},
-		{name: keyImport, form: formList, from: notWorkspace,
+		{name: keyImport, form: formList, from: notWorkspace, known: []string{importProject, ImportUser, ImportLocal},
 			doc: "Which servers of Claude Code are served too: \"project\" (.mcp.json), \"user\" and \"local\" " +
 				"(~/.claude.json).",
 			list: func(s *Settings) *[]Entry { return &s.Servers.Import }},
