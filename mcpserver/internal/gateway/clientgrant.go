@@ -78,10 +78,7 @@ func (o *OAuthEntry) credentials() string {
 func (l *login) grant(ctx context.Context, k *keptLogin) error {
 	own := l.entry.OAuth
 	h := l.handler(registration{ID: own.ClientID, Metadata: k.Asked.Metadata}, nil, nil)
-	metadata, err := h.GetServerMetadata(ctx)
-	if err == nil {
-		err = l.checkMetadata(ctx, metadata)
-	}
+	metadata, err := l.metadata(ctx, h)
 	if err != nil {
 		return err
 	}

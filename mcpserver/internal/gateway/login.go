@@ -34,7 +34,9 @@ type login struct {
 	file  string
 	reach *reach
 	// facts are the facts about the authorization server; nil before its metadata was read.
-	facts  atomic.Pointer[facts]
+	facts atomic.Pointer[facts]
+	// fault is what was wrong with the metadata that was read last; nil if it was usable.
+	fault  atomic.Pointer[string]
 	proofs proofs
 	// supported are the scopes_supported of the server.
 	supported atomic.Pointer[[]string]
@@ -168,10 +170,7 @@ func (l *login) renew(ctx context.Context, k *keptLogin) error {
 	}
 	l.reach.add(k.Client.Servers...)
 	h := l.handler(*k.Client, nil, nil)
-	metadata, err := h.GetServerMetadata(ctx)
-	if err == nil {
-		err = l.checkMetadata(ctx, metadata)
-	}
+	metadata, err := l.metadata(ctx, h)
 	if err == nil && metadata.TokenEndpoint != k.Client.Endpoint {
 		err = fmt.Errorf("its token endpoint is now %s, it was %s: log in again", metadata.TokenEndpoint,
 			k.Client.Endpoint)

@@ -52,6 +52,7 @@ type authServer struct {
 	need      string // the scope that a call needs; "": none
 	refusals  int    // of calls, for that
 	more      string // members of its metadata
+	resource  string // its metadata of the protected resource; "": as it should be
 	bound     *binding
 }
 
@@ -88,6 +89,8 @@ func (a *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		a.mcp.ServeHTTP(w, r)
+	case r.URL.Path == "/prm" && a.resource != "":
+		fmt.Fprint(w, a.resource)
 	case r.URL.Path == "/prm":
 		fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%[1]s"]}`, a.URL)
 	case r.URL.Path == "/.well-known/oauth-authorization-server":
@@ -397,7 +400,25 @@ func TestLoginRefused(t *testing.T) {
 	}
 }
 
-// A call that lacks a scope returns an error once, and the next login requests the scope too.
+// TestLoginMetadata: an error about metadata says what answered, and not what a decoder says.
+func TestLoginMetadata(t *testing.T) {
+	a := startAuthServer(t)
+	g := loginGateway(t, a, t.TempDir())
+	for answer, want := range map[string]string{
+		"<html>":                         "something other than metadata in JSON",
+		`["x"]`:                          "something other than metadata in JSON",
+		`{"resource": 1}`:                "something other than metadata in JSON",
+		`{"resource": "https://other/"}`: "does not match",
+	} {
+		a.change(func() { a.resource = answer })
+		err := g.Login(t.Context(), "s", a.browser(t))
+		if err == nil || !strings.Contains(err.Error(), "its OAuth metadata cannot be used: ") ||
+			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "json") {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
 // TestLoginModern: a server that only knows the modern era, and does not know initialize, is asked for its login too.
 func TestLoginModern(t *testing.T) {
 	a := startAuthServer(t)

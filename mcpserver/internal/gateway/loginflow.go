@@ -190,12 +190,9 @@ func sameOrigin(a, b string) bool {
 
 // try logs in with the registered client, or registers one.
 func (l *login) try(ctx context.Context, open func(string) error, a asked) error {
-	found, err := l.handler(registration{Metadata: a.Metadata}, nil, nil).GetServerMetadata(ctx)
-	if err == nil {
-		err = l.checkMetadata(ctx, found)
-	}
+	found, err := l.metadata(ctx, l.handler(registration{Metadata: a.Metadata}, nil, nil))
 	if err != nil {
-		return withoutURL(err)
+		return err
 	}
 	if scopes := l.supported.Load(); len(a.Scopes) == 0 && scopes != nil {
 		a.Scopes = *scopes

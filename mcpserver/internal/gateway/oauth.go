@@ -2,11 +2,16 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/mark3labs/mcp-go/client/transport"
 )
 
 // Paths of metadata that the path of the server may follow: of the protected resource (RFC 9728), and of the
@@ -40,6 +45,7 @@ func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	t.login.fault.Store(nil)
 	resp, err := t.RoundTripper.RoundTrip(r)
 	if whole := t.atOrigin(r.URL); err == nil && resp.StatusCode == http.StatusNotFound && whole != "" {
 		resp.Body.Close()
@@ -48,12 +54,15 @@ func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp, err = t.RoundTripper.RoundTrip(r)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", place(r.URL), err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxLogin))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", place(r.URL), err)
+	}
+	if r.Method == http.MethodGet {
+		t.login.fault.Store(metadataFault(r.URL, resp.StatusCode, text))
 	}
 	var metadata struct {
 		facts
@@ -68,6 +77,45 @@ func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return resp, nil
+}
+
+// place returns the part of an address that errors name: the path of a server may contain a key.
+func place(u *url.URL) string {
+	origin := u.Scheme + "://" + u.Host
+	_, metadata, found := strings.Cut(u.Path, "/.well-known/")
+	if !found {
+		return origin
+	}
+	name, _, _ := strings.Cut(metadata, "/")
+	return origin + "/.well-known/" + name
+}
+
+// metadataFault returns what is wrong with the response to a request for metadata, or nil.
+func metadataFault(u *url.URL, status int, text []byte) *string {
+	fault := ""
+	switch {
+	case status >= http.StatusBadRequest:
+		fault = fmt.Sprintf("%s answers with HTTP %d", place(u), status)
+	case status == http.StatusOK && (json.Unmarshal(text, &transport.OAuthProtectedResource{}) != nil ||
+		json.Unmarshal(text, &transport.AuthServerMetadata{}) != nil):
+		fault = place(u) + " answers with something other than metadata in JSON"
+	default: // usable, or a redirect
+		return nil
+	}
+	return &fault
+}
+
+// metadata returns the metadata of the authorization server, which it has checked.
+func (l *login) metadata(ctx context.Context, h *transport.OAuthHandler) (*transport.AuthServerMetadata, error) {
+	m, err := h.GetServerMetadata(ctx)
+	if err == nil {
+		return m, l.checkMetadata(ctx, m)
+	}
+	if fault := l.fault.Load(); fault != nil { // the library tells a decoder's error
+		err = errors.New(*fault)
+	}
+	return nil, fmt.Errorf("its OAuth metadata cannot be used: %w: check its url, or report this to those who run it",
+		withoutURL(err))
 }
 
 // atOrigin returns the path of metadata without the path of the server, or "" if the path has none.
