@@ -124,7 +124,7 @@ func (f *authFlags) open(ctx context.Context, single func(file string) (string, 
 		known, w.Metadata = append(known, issuer), &metadata
 		go func() {
 			if err := issuer.Ready(ctx); err != nil {
-				cfg.Log.Warn("access tokens are refused until the issuer can be reached", "error", err, "cause",
+				cfg.Log.Warn("access tokens are refused until the issuer tells its keys: check --oauth-issuer", "error", err, "cause",
 					errors.Unwrap(err))
 			}
 		}()

@@ -141,7 +141,7 @@ func (k *issuerKeys) metadata(ctx context.Context, address string) (string, erro
 		Keys   string `json:"jwks_uri"`
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxFetched)).Decode(&told); err != nil {
-		return "", fmt.Errorf("%s: %w", address, err)
+		return "", fmt.Errorf("%s answers with something other than metadata in JSON", address)
 	}
 	if told.Issuer != k.issuer {
 		return "", fmt.Errorf("%s is the metadata of the issuer %q, not for %q", address, told.Issuer, k.issuer)

@@ -75,7 +75,7 @@ func parseTokens(text []byte) ([]Token, error) {
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("it is empty: remove it, and the next token creates it again")
 		}
-		return nil, err
+		return nil, readable(err)
 	}
 	if name := duplicateName(json.NewDecoder(bytes.NewReader(text))); name != "" {
 		return nil, fmt.Errorf("%q occurs twice in one object: give it once", name)
@@ -97,6 +97,29 @@ func parseTokens(text []byte) ([]Token, error) {
 		names[t.Name], sums[t.SHA256] = true, true
 	}
 	return list.Tokens, nil
+}
+
+// readable returns a decoding error in the words of the file, with what to do.
+func readable(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrong.Field == "" {
+			return fmt.Errorf(`it holds a JSON %s: {"tokens": […]} is expected`, wrong.Value)
+		}
+		return fmt.Errorf("%s is a %s: a value of another kind is expected", wrong.Field, wrong.Value)
+	}
+	if date, ok := errors.AsType[*time.ParseError](err); ok {
+		return fmt.Errorf("%s is not a time such as 2026-12-31T00:00:00Z", strings.TrimSpace(date.Value))
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("it is not JSON at byte %d: correct it, or remove it and add the tokens again", syntax.Offset)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it is cut off: correct it, or remove it and add the tokens again")
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // encoding/json has no type for it
+		return fmt.Errorf("it has the member %s, which toolhost does not know: correct its name or remove it", name)
+	}
+	return err
 }
 
 // duplicateName returns a member that an object has twice, or "". The decoder silently takes the last one, even if it

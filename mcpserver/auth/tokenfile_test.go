@@ -434,3 +434,20 @@ func BenchmarkVerify(b *testing.B) {
 		}
 	}
 }
+
+// Errors of a tokens file say what is wrong in it, and not what a decoder says.
+func TestTokenFileErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		`garbage`:                               "it is not JSON at byte 1",
+		`{"tokens": [`:                          "it is cut off",
+		`[]`:                                    `{"tokens": […]} is expected`,
+		`{"a": 1}`:                              `it has the member "a", which toolhost does not know`,
+		`{"tokens": [{"name": 1}]}`:             "tokens.name is a number",
+		`{"tokens": [{"expires": "tomorrow"}]}`: "tomorrow is not a time such as",
+	} {
+		_, err := parseTokens([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "json:") {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
