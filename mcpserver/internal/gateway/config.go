@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -207,7 +208,7 @@ func parseEntries(servers map[string]json.RawMessage, file string, trust Trust) 
 			}
 		}
 		if err := json.Unmarshal(servers[name], e); err != nil {
-			e.Refused = fmt.Sprintf("cannot decode its entry in %s: %v", file, err)
+			e.Refused = fmt.Sprintf("cannot decode its entry in %s: %s", file, entryFault(err))
 		} else if why := e.check(name); why != "" {
 			e.Refused = why
 		}
@@ -218,6 +219,18 @@ func parseEntries(servers map[string]json.RawMessage, file string, trust Trust) 
 		entries = append(entries, e)
 	}
 	return entries, problems
+}
+
+// entryFault returns what is wrong with an entry that cannot be decoded.
+func entryFault(err error) string {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case !ok:
+		return err.Error()
+	case wrong.Field == "":
+		return fmt.Sprintf("it is of the kind %s: an object is expected", wrong.Value)
+	}
+	return fmt.Sprintf("%q is of the kind %s: another one is expected", strings.TrimPrefix(wrong.Field, "plain."), wrong.Value)
 }
 
 // check sets the type of the entry, and returns why the entry cannot be used, or "".

@@ -91,7 +91,7 @@ type Gateway struct {
 	looking  bool // Look was called
 	servers  map[string]*server
 	live     map[string]*upstream // by key
-	problems []string
+	problems []string             // of the configuration, not yet reported
 	closed   bool
 
 	looks  chan struct{} // a semaphore for look
@@ -157,8 +157,8 @@ func (g *Gateway) Reload() {
 	}
 	looking, closed := g.looking, g.closed
 	g.mu.Unlock()
-	for _, p := range problems {
-		g.cfg.Log.Warn(p)
+	if looking {
+		g.report()
 	}
 	g.rebuild(true)
 	if closed {
@@ -207,6 +207,7 @@ func (g *Gateway) sorted() []*server {
 
 // server returns the server of a name.
 func (g *Gateway) server(name string) (*server, error) {
+	g.report()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if s := g.servers[name]; s != nil {
@@ -215,12 +216,25 @@ func (g *Gateway) server(name string) (*server, error) {
 	return nil, errors.New("there is no server " + name + nearest(name, slices.Collect(maps.Keys(g.servers))))
 }
 
+// report logs the problems of the configuration once. It is called where servers are used, because many commands open a
+// host for something else.
+func (g *Gateway) report() {
+	g.mu.Lock()
+	problems := g.problems
+	g.problems = nil
+	g.mu.Unlock()
+	for _, p := range problems {
+		g.cfg.Log.Warn(p)
+	}
+}
+
 // Look starts the unknown servers in the background to list what they offer. Only the first call has an effect.
 func (g *Gateway) Look() {
 	g.begun.Do(func() {
 		g.mu.Lock()
 		g.looking = true
 		g.mu.Unlock()
+		g.report()
 		time.AfterFunc(firstList, func() { close(g.late) })
 		var all sync.WaitGroup
 		for _, s := range g.unknown() {

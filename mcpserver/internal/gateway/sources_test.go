@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,6 +74,8 @@ func TestSources(t *testing.T) {
 		{"sampling", map[string]string{user: `{"mcpServers":{"a":{"command":"x","sampling":true}}}`}, false, "a=user", "has sampling, which is not supported"},
 		{"an unknown key", map[string]string{user: `{"mcpServers":{"a":{"command":"x","arg":["y"]}}}`}, false, "a=user", `did you mean "args"?`},
 		{"a wrong type", map[string]string{user: `{"mcpServers":{"a":{"command":"x","args":"y"},"b":{"type":"ws","url":"x"},"c":{}}}`}, false, "a!cannot decode; b!its type is; c!no \"command\"", ""},
+		{"no object", map[string]string{user: `{"mcpServers":{"a":"x"}}`}, false, "a!it is of the kind string: an object is expected", ""},
+		{"a member of a wrong type", map[string]string{user: `{"mcpServers":{"a":{"sampling":{}}}}`}, false, `a!"sampling" is of the kind object`, ""},
 		{"this program", map[string]string{user: fmt.Sprintf(`{"mcpServers":{"a":{"command":%q}}}`, os.Args[0])}, false, "", ""},
 	}
 	for _, tt := range tests {
@@ -120,5 +124,24 @@ func TestSources(t *testing.T) {
 				t.Errorf("problems %q, want %q", problems, tt.wrong)
 			}
 		})
+	}
+}
+
+// Problems of the configuration are logged where servers are used, and once.
+func TestProblemsAreReportedOnUse(t *testing.T) {
+	var log bytes.Buffer
+	g := Open(Config{
+		Servers: func() ([]*Entry, []string) { return nil, []string{"the server a has the unknown key"} },
+		Changed: func(*Gateway, bool) {}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	defer g.Close()
+	if log.Len() > 0 {
+		t.Errorf("before a server is used: %s", log.String())
+	}
+	for range 2 {
+		g.TryAll(t.Context())
+	}
+	if n := strings.Count(log.String(), "unknown key"); n != 1 {
+		t.Errorf("logged %d times: %s", n, log.String())
 	}
 }

@@ -130,6 +130,7 @@ const tryTime = 10 * time.Second
 
 // TryAll connects to all servers at once, and returns their states: connected, or why not.
 func (g *Gateway) TryAll(ctx context.Context) []Status {
+	g.report()
 	ctx, cancel := context.WithTimeoutCause(ctx, tryTime, fmt.Errorf("it is not ready after %s", tryTime))
 	defer cancel()
 	var tries sync.WaitGroup
