@@ -43,7 +43,8 @@ var (
 	ErrClosing = errors.New("the host is closing")
 
 	errStopped = errors.New("it was stopped")
-	errFlooded = errors.New("it wrote more output than a task may")
+	errFlooded = fmt.Errorf("it wrote more than %d MiB of output: start it again with its output in a file (> FILE 2>&1), or with less",
+		maxOutput>>20)
 )
 
 // A Kind is what tasks of the same sort have in common. Kinds are compared by address.
