@@ -151,9 +151,9 @@ func (t *target) showPlace(env *Env, in editInput, unread error) error {
 	}
 	part := readstate.Part{FirstLine: place.First, Lines: place.Last - place.First + 1, Start: place.Start}
 	env.ReadState.MarkExcerptRead(t.path.Real(), v, part, place.Raw)
-	return fmt.Errorf("%s has not been read in this session. Nothing was changed; this is the only place of "+
+	return &UnreadError{fmt.Errorf("%s has not been read in this session. Nothing was changed; this is the only place of "+
 		"old_string:\n%s"+
-		"These lines now count as read: repeat the call if it is still right", t.path, place.Shown)
+		"These lines now count as read: repeat the call if it is still right", t.path, place.Shown)}
 }
 
 // find returns the content as text, and the match of old_string.
@@ -185,8 +185,8 @@ func unseen(path guard.Path, t *text.Text, m *text.Match, standing readstate.Sta
 		from = span.Start
 		last := line + strings.Count(s[span.Start:span.End], "\n")
 		if !standing.Covers(line, last) {
-			return fmt.Errorf("%s was not changed: replace_all would also change line %d, which was not shown in this session. "+
-				"Read it first (offset=%d)", path, line, line)
+			return &UnreadError{fmt.Errorf("%s was not changed: replace_all would also change line %d, which was not shown in "+
+				"this session. Read it first (offset=%d)", path, line, line)}
 		}
 	}
 	return nil

@@ -23,6 +23,9 @@ import (
 // maxTarget is the largest file that Edit and Write change, in bytes.
 const maxTarget = 1 << 30
 
+// An UnreadError is the error of a call that changes what its scope has not read, or not as it is now.
+type UnreadError struct{ error }
+
 // A target is the file that an Edit or a Write changes, with its content. It is locked against other scopes and
 // processes, so that the content cannot change before it is replaced.
 type target struct {
@@ -140,7 +143,7 @@ func (t *target) freshness(env *Env, excerpts bool) (readstate.Status, error) {
 		}
 		return standing, nil
 	}
-	return standing, t.drift(env, standing.Old)
+	return standing, &UnreadError{t.drift(env, standing.Old)}
 }
 
 // drift returns an error with the difference between the file and what this scope has read. old is nil if the scope
@@ -184,7 +187,7 @@ func (t *target) unread() error {
 	if err := t.notText(t.content[:min(len(t.content), document.DetectBytes)]); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s has not been read in this session: Read it first, then repeat this call", t.path)
+	return &UnreadError{fmt.Errorf("%s has not been read in this session: Read it first, then repeat this call", t.path)}
 }
 
 // notText returns the error for a file that Read cannot show, by the beginning of the file.

@@ -17,6 +17,8 @@ type Result struct {
 	Structured any
 	// IsError marks a call that has failed. The text says why and what to do next.
 	IsError bool
+	// Unread marks an error that is an [UnreadError].
+	Unread bool
 	// SavedPath is the path of the whole result if the tool has saved it and cut the text itself.
 	SavedPath string
 	// Summary is a line for logs, such as "+3 -1". LastLine is the last line of a task's output, for people.

@@ -82,9 +82,9 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 		return Result{}, err
 	}
 	if standing.Elsewhere {
-		return Result{}, fmt.Errorf("%s has changed on disk since it was last read in this session, outside what was shown "+
-			"of it; nothing was written, because Write replaces the whole file. Read it again, then decide whether this call "+
-			"is still right", path)
+		return Result{}, &UnreadError{fmt.Errorf("%s has changed on disk since it was last read in this session, outside "+
+			"what was shown of it; nothing was written, because Write replaces the whole file. Read it again, then decide "+
+			"whether this call is still right", path)}
 	}
 	like := t.text(standing)
 	before := ""

@@ -441,7 +441,8 @@ func (h *Host) recoverPanic(tool string, reply *Reply) {
 
 // refused returns the result of a call that did not run, or failed: text that a model can act on.
 func refused(err error) builtin.Result {
-	return builtin.Result{Text: err.Error(), IsError: true}
+	_, unread := errors.AsType[*builtin.UnreadError](err)
+	return builtin.Result{Text: err.Error(), IsError: true, Unread: unread}
 }
 
 // headline returns one short line that identifies a call, such as "Bash(make test)".

@@ -66,7 +66,7 @@ func runCall(cmd *cobra.Command, host *mcpserver.Host, session, tool string, inp
 		err = saveImages(cmd.ErrOrStderr(), reply.Images, output)
 	}
 	if err == nil && reply.IsError {
-		if session == "" && !asJSON && strings.Contains(reply.Text, " in this session") {
+		if session == "" && !asJSON && reply.Unread {
 			fmt.Fprintln(cmd.ErrOrStderr(), "Without --session NAME a call begins with nothing read: repeat it with one, "+
 				"the same each time.")
 		}
