@@ -211,7 +211,7 @@ func (l *login) refresh(ctx context.Context, renew bool) (err error) {
 	case l.user.TokenFile != "":
 		raw, err := os.ReadFile(l.user.TokenFile)
 		if err != nil {
-			return err
+			return fmt.Errorf("the tokenFile of the user in the kubeconfig: %w", err)
 		}
 		credential.Token, l.until = strings.TrimSpace(string(raw)), time.Now().Add(tokenTime)
 	}
