@@ -84,7 +84,7 @@ var guardMayImport = map[string][]string{
 	"guard/hostprogram":         {"guard/internal/pathname", "guard/internal/realpath"},
 	"guard/internal/chmodretry": {},
 	"guard/internal/command":    {},
-	"guard/internal/gitrepo":    {"guard/internal/realpath"},
+	"guard/internal/gitrepo":    {"guard/internal/pathname", "guard/internal/realpath"},
 	"guard/internal/pathname":   {},
 	"guard/internal/netstack":   {},
 	"guard/internal/proxy":      {},
