@@ -154,7 +154,10 @@ func (n *insideProcess) deliver(event contract.Event, files []int) {
 			n.exited(c, event)
 		}
 		return
-	case event.Kind == contract.Spawned && c != nil:
+	case event.Kind == contract.Spawned && c == nil: // it has ended already
+		contract.CloseAll(files)
+		files = nil
+	case event.Kind == contract.Spawned:
 		c.hold(files) // before the command can be found by its mark
 		files = nil
 		if c.mark = event.Mark; event.Err == nil {
