@@ -145,7 +145,7 @@ func (b *bashRun) reserve() (err error) {
 
 // follow makes a running command the task that was reserved. It returns the output so far.
 func (b *bashRun) follow(run *shell.Execution) (soFar string) {
-	run.EndProgress() // there is none after the result of the call
+	run.EndProgress() // the call gets no progress after its result
 	b.standing = b.where.settling.Background()
 	soFar = b.task.Begin(run.Out, run.Begun)
 	go func() {
@@ -304,8 +304,8 @@ func (s execEnv) containmentNotice() string {
 	return once
 }
 
-// remarks tell what the place had to do with the result of a command that was started in dir: what was taken away
-// again, and the files and hosts that the sandbox refused.
+// remarks returns notes on the result of a command that was started in dir: what was removed afterwards, and which
+// files and hosts the sandbox refused.
 func (s execEnv) remarks(r *shell.Result, dir string) []string {
 	if s.cleanup == nil {
 		return nil

@@ -111,8 +111,8 @@ func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
 	return t, nil
 }
 
-// hiddenFiles reports the files that rules hide from commands, and the temporary ones of hosts: a host that writes a
-// file while a command of another one runs has such a file next to it.
+// hiddenFiles returns a function that reports whether rules hide a file from commands, or whether it is a temporary
+// file of a host. While a command runs, another host may write a file, and has a temporary one next to it.
 func hiddenFiles(policy *guard.Policy) func(path string, info walk.Info) bool {
 	hidden, _ := policy.Hiding()
 	links := policy.HidingLinks()

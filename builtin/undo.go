@@ -277,7 +277,7 @@ func makeSteps(ctx context.Context, env *Env, files []journal.Step, entry *journ
 	isDir := func(f journal.Step) bool { return f.Restore.Mode.IsDir() }
 	for _, f := range files {
 		if isDir(f) && f.Expect.Mode.IsDir() {
-			_ = chmodDir(env, f, f.Restore.Mode|0o700) // the second one tells the error
+			_ = chmodDir(env, f, f.Restore.Mode|0o700) // the second call below reports an error
 		}
 	}
 	failed = map[string]error{}

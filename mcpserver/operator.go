@@ -190,7 +190,7 @@ func CheckRule(where settings.Config, list, text string) error {
 	if warnings := policy.Warnings(); len(warnings) > 0 {
 		why := strings.TrimPrefix(warnings[0], "RULE: ")
 		for _, meaning := range []string{"; it is taken for ", "; both are guarded"} {
-			why, _, _ = strings.Cut(why, meaning) // which holds for a rule in a file, and this one is refused
+			why, _, _ = strings.Cut(why, meaning) // what a rule in a file would mean: this rule is refused
 		}
 		return errors.New(why)
 	}

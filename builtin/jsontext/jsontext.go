@@ -31,8 +31,8 @@ func Object(text []byte, member func(name, value []byte) bool) bool {
 	}) && s.End()
 }
 
-// String decodes a string, given with its quotes. It is false where decoding it needs more than to replace escapes of
-// one character.
+// String decodes a string, given with its quotes. It reports false for a string that is not valid, or has other escapes
+// than those of one letter, such as \n.
 func String(quoted []byte) (string, bool) {
 	n := len(quoted)
 	if n < 2 || quoted[0] != '"' || quoted[n-1] != '"' {

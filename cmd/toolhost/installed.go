@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/client"
 )
 
-// entryLimit is how long an entry may take to answer after it was written: what clients give a server to start.
-// The first start of a remote one copies the binary to its host.
+// entryLimit is how long a new entry may take to answer: the time that clients give a server to start. The first start
+// of a remote server copies the binary to its host.
 const entryLimit = 30 * time.Second
 
 // confirmEntry starts the server of an entry as the client will start it, or calls the one that listens, and has it

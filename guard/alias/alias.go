@@ -2,7 +2,7 @@
 // were trained on others. A name whose meaning is exactly that of a tool or an argument stands for it; the others
 // name what to call instead.
 //
-// The tables are in tables.go. The package is not a stable interface for other programs.
+// The tables are in tables.go.
 //
 // Its Go API is not stable.
 package alias
@@ -14,7 +14,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// An Argument is what an argument that a tool does not have means. The zero Argument means nothing and is left out.
+// An Argument is the meaning of an argument that a tool does not have. The zero Argument has no meaning, and is left
+// out of the call.
 type Argument struct {
 	// Field is the argument of the tool that the argument stands for. The value is passed on unchanged if For is
 	// empty.
@@ -83,8 +84,8 @@ func Misspelt(name, other string) bool {
 	return levenshtein.ComputeDistance(name, other) <= 1 || slices.Equal(letters(name), letters(other))
 }
 
-// Ruled returns the tool that a rule on a name holds for: one that it stands for, or that it was a name of; "" if
-// there is none.
+// Ruled returns the tool that a rule on a name holds for: the tool that the name stands for, or that once had the name; ""
+// if there is none.
 func Ruled(name string) string {
 	if tool := byFormer[fold(name)]; tool != "" {
 		return tool
@@ -98,8 +99,8 @@ func Names(tool string) []string { return slices.Concat([]string{tool}, tools[to
 // Arguments are the aliases of a tool's arguments, by name. They must not be changed.
 func Arguments(tool string) map[string]Argument { return arguments[tool] }
 
-// Field returns what an argument means that a tool with these fields does not have: by its name, or by that of a
-// field or an alias which is written in another way. A tool that is not in the table has no aliases.
+// Field returns the meaning of an argument that is none of the fields of a tool: an alias, or a field or an alias in
+// another spelling. A tool that is not in the table has no aliases.
 func Field(tool, name string, fields []string) (a Argument, ok bool) {
 	if a, ok = arguments[tool][name]; ok {
 		return a, true

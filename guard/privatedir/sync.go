@@ -75,7 +75,7 @@ func put[V any](m map[string]V, name string, value V) map[string]V {
 	return m
 }
 
-// stillWithheld reports whether nothing has appeared in the directories that held nothing to see.
+// stillWithheld reports whether the directories in which commands were to see nothing are unchanged.
 func (p *Place) stillWithheld() bool {
 	for name, at := range p.withheld {
 		info, err := os.Lstat(filepath.Join(p.name, name))

@@ -75,7 +75,8 @@ func landlockReport(version int, pl *contract.Plan) Report {
 	return r
 }
 
-// initProcess starts one for the policy as it is now, and a command whose programs are judged unless the gate is nil.
+// initProcess starts the init process of a command under the current policy. The programs of the command are judged
+// unless the gate is nil.
 func (l *landlocked) initProcess(ctx context.Context, gate *execgate.Gate) (*insideProcess, error) {
 	l.mu.Lock()
 	policy, closed := l.policy, l.closed

@@ -19,8 +19,8 @@ import (
 	_ "github.com/toolhost/toolhost/guard/sandbox/internal/supervisor" // whose init function is the process inside
 )
 
-// startNamespaces starts process 1 of new namespaces, whose connections k makes, unless
-// it is nil. listener is the proxy's socket inside.
+// startNamespaces starts process 1 of new namespaces. Unless k is nil, it makes the connections of commands. listener
+// is the proxy's socket inside.
 func startNamespaces(ctx context.Context, p Policy, o Options,
 	k *connectgate.Connector) (n *insideProcess, listener net.Listener,
 	err error) {
@@ -65,8 +65,8 @@ func startNamespaces(ctx context.Context, p Policy, o Options,
 	return n, listener, serveCalls(files, k, n.execs.Answer, o.Writes)
 }
 
-// startInit starts ourselves as the init process of commands, unless n is one that waits for its plan, and waits
-// until it is ready; files is what it sent with that message.
+// startInit gives the init process n its plan and waits until it is ready. If n is nil, it starts one first. files are
+// the descriptors that the process sent when it was ready.
 func startInit(ctx context.Context, n *insideProcess, b Backend, pl *contract.Plan,
 	attr *syscall.SysProcAttr) (_ *insideProcess, files []int, err error) {
 	if n == nil {
@@ -154,7 +154,7 @@ func newInit(b Backend, attr *syscall.SysProcAttr) (n *insideProcess, err error)
 	return n, nil
 }
 
-// tell gives process 1 its plan. One that has ended shows in its first message.
+// tell gives process 1 its plan. It ignores errors: if the process has ended, [insideProcess.ready] says why.
 func (n *insideProcess) tell(pl *contract.Plan) {
 	_ = pl.Write(n.plan)
 	n.plan.Close()

@@ -20,7 +20,7 @@ type Guarded struct {
 	Rel  string // below Root
 	Link string // what the symbolic link said; "" if the path was none
 	New  string // the topmost part of Rel that was absent; a link that appears there may lead out of Root
-	Way  bool   // of Policy.Pinned: only a link is a planted file, since it leads elsewhere
+	Way  bool   // Path is in Policy.Pinned: only a link there is a planted file, since it leads elsewhere
 }
 
 // unheld returns the protected paths that mounts cannot protect, and those on the way to them, which come first. A path

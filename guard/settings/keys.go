@@ -63,7 +63,8 @@ type key struct {
 	set     func(*Settings, Entry)
 }
 
-// tighter reports whether is forbids more than was. If was is not set, only the strictest value is tighter.
+// tighter reports whether the second value forbids more than the first. If the first is not a value of the key, only
+// the strictest one is tighter.
 func (k *key) tighter(was, is string) bool {
 	w, i := k.rank(was), k.rank(is)
 	if w < 0 {

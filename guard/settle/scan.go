@@ -65,7 +65,7 @@ func scanOf(dir string, marks []string) scan {
 	return s
 }
 
-// respell gives a file the name by which it is recorded, where the file system takes that and its own for one.
+// respell gives a file its recorded name if the file system takes that for the same name as its present one.
 func (s *scan) respell(dir string, r *record) {
 	var known map[string]name // the recorded names, folded
 	for rel, st := range maps.Clone(s.leaves) {
@@ -97,8 +97,8 @@ func (s *scan) scanGitFile(dir string) {
 	}
 }
 
-// again looks once more at the same files, where none has come, gone or been replaced. It reports whether that is so,
-// and nothing else need be looked at.
+// again looks once more at the same files. It reports whether that is enough; otherwise a whole scan is needed. It is
+// called only if no file has come, gone or been replaced.
 func (s *scan) again(dir string) bool {
 	leaves := make(map[name]stamp, len(s.leaves))
 	for rel := range s.leaves {

@@ -91,8 +91,8 @@ func (p *place) settled(path string, rel name) string {
 	}
 }
 
-// formerly returns what stood at a name before the running commands, nil if nothing did, and whether that is what was
-// found now; nil for nothing.
+// formerly returns what stood at a name before the running commands, nil if nothing did. same reports whether that is
+// what was found now; found is nil if nothing stands there now.
 func (p *place) formerly(rel name, found fs.FileInfo) (was *file, same bool) {
 	look := func() bool {
 		f, listed := p.rec.Files[rel]

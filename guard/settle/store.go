@@ -61,7 +61,7 @@ type record struct {
 	Next  int          // the number of the next slot or copy
 }
 
-// A byName is a map whose keys stay whole in JSON: the package takes the text of a key of a string type as it is.
+// A byName is a map whose keys stay whole in JSON. Package json does not call MarshalText of keys of a string type.
 type byName[V any] map[name]V
 
 // MarshalJSON uses [name.MarshalText] for the keys.

@@ -139,7 +139,7 @@ func All(fs.DirEntry) Kind { return Kept }
 // tidiedName is the file with the time of the last [NoteTidied].
 const tidiedName = "tidied"
 
-// maxTidied bounds what is read of that file, in bytes.
+// maxTidied bounds what is read of the file tidiedName, in bytes.
 const maxTidied = 64
 
 // TidiedAt returns when a directory was last tidied; the zero time if that is unknown.

@@ -15,7 +15,7 @@ type events struct {
 	marks   []*Mark
 	ignored map[string]bool // files that changed in ignored directories while marks are open
 	more    int             // others, which were found in new directories
-	begun   []uint64        // when commands began, since none ran
+	begun   []uint64        // when the commands began that started since none ran
 }
 
 func (e *events) begin(m *Mark) {
@@ -59,7 +59,7 @@ func (e *events) oldest() uint64 {
 	return first
 }
 
-// before is the time when the last running command began that began before seq.
+// before returns the latest time before seq at which a running command began; 0 if none began before seq.
 func (e *events) before(seq uint64) (last uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

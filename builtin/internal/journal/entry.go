@@ -43,7 +43,7 @@ type PathChange struct {
 	Links         []string  // of [Change]
 
 	at    location // where the content of After is kept, if it is
-	known bool     // Content returns what Before says
+	known bool     // Content returns what Before describes, and need not be checked
 }
 
 // An Entry is what one call changes, under one ID. It is on disk before the first file changes, and until the caller
@@ -169,8 +169,8 @@ func shortened(command string) string {
 	return strings.ToValidUTF8(command[:min(len(command), maxCommand)], "\uFFFD")
 }
 
-// add journals the part of one principal. Changes with the IDs in but are not forgotten for it. After an error the
-// entry has ended.
+// add journals the part of one principal. Old changes may be forgotten to make room for it, but not those with the IDs
+// in but. After an error the entry has ended.
 func (e *Entry) add(c Change, changes []PathChange, but []string) (err error) {
 	part := &entryPart{e.journal.section(sectionName(c.Principal)), changes, false}
 	if c.Principal == "" || strings.ContainsRune(c.Principal, 0) {
@@ -244,7 +244,7 @@ func (e *Entry) End(unchanged ...string) error { return e.end(unchanged, len(unc
 // Abort records that nothing was changed. Errors are as for End.
 func (e *Entry) Abort() error { return e.end(nil, true) }
 
-// end ends an entry. If it has failed, those of its files were not changed that are named, or all.
+// end ends an entry. If failed is set, the named files were not changed, or without names none of its files.
 func (e *Entry) end(files []string, failed bool) (err error) {
 	if e == nil || e.journal == nil || e.ended.Swap(true) {
 		return nil

@@ -124,7 +124,6 @@ type Change struct {
 	Call        `json:"-"`  // what all changes with this ID share
 }
 
-// before and after are what stood at the path.
 // Word returns "created", "changed" or "removed".
 func (c Change) Word() string {
 	switch {
@@ -136,6 +135,7 @@ func (c Change) Word() string {
 	return "changed"
 }
 
+// before and after return what stood at the path.
 func (c Change) before() Node { return Node{c.Before, c.BeforeMode, c.BeforeStamp} }
 func (c Change) after() Node  { return Node{c.After, c.AfterMode, c.AfterStamp} }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// announceTime bounds how long before its line in the index an entry gets its time: it waits for locks.
+// announceTime bounds how much older the time of an entry is than its line in the index: in between it waits for locks.
 const announceTime = time.Minute
 
 // OpenEntries returns the IDs of the entries that have begun and not ended, in this process and others.
@@ -144,7 +144,7 @@ func (j *Journal) addRunning(c *Change, changes []PathChange) error {
 // split returns the parts of a change that none of the announced changes of the path made.
 func (j *Journal) split(p PathChange, announced []record, c *Change) []PathChange {
 	slices.SortStableFunc(announced, func(a, b record) int { return a.to().Compare(b.to()) })
-	for len(announced) > 0 { // announced, but made only after the look
+	for len(announced) > 0 { // those that were announced, but made only after the command's files were read
 		last := announced[len(announced)-1]
 		if last.after().same(p.After) || last.State == Done && !last.before().same(p.After) {
 			break
@@ -193,7 +193,7 @@ func withMode(n, before Node) Node {
 	return n
 }
 
-// withoutDirs leaves out new directories in which all else is of others.
+// withoutDirs leaves out new directories that hold changes of others and nothing else of the command.
 func withoutDirs(own []PathChange, others map[string]bool) []PathChange {
 	if len(others) == 0 {
 		return own

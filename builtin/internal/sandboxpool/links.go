@@ -10,7 +10,7 @@ import (
 // directories included. Each takes about a microsecond.
 const maxDeniedFiles = 4096
 
-// maxMaskedFiles is the bound for each secret path of the home directory, which contain few files.
+// maxMaskedFiles bounds the files of each secret path of the home directory. There are few.
 const maxMaskedFiles = 64
 
 // A fileID identifies a file, whatever its names are. It is zero if the system has none.

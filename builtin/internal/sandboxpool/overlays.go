@@ -85,8 +85,8 @@ func overlayName(place string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(place, "/"), "%", "%25"), "/", "%2F")
 }
 
-// newOverlay creates the directories of an overlay. What the last one has left to work with marks it as one that was
-// not synchronized, which the kernel refuses.
+// newOverlay creates the directories of an overlay, the work directory anew: in the old one the last overlay has left a
+// mark that it was not synchronized, and the kernel refuses to mount such an overlay.
 func newOverlay(place, dir string) (sandbox.Cache, error) {
 	o := sandbox.Cache{Name: place, Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work")}
 	err := statedir.RemoveTree(o.Work)

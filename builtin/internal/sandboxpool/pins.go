@@ -119,7 +119,7 @@ func (f follower) rerouted() {
 	}
 }
 
-// addFixed watches for others in the place of what is protected or masked, and of what leads to control files.
+// addFixed watches for files that take the place of protected or masked ones, or of the way to control files.
 func (w *watches) addFixed(c *Sandbox) {
 	for path := range c.fixed {
 		w.addAbove(path, c.paths.Writable)

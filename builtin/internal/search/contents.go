@@ -32,7 +32,7 @@ type contents struct {
 
 // filter is the tree without what one set of rules hides.
 type filter struct {
-	some   bool // there are such rules
+	some   bool // there are rules that hide something
 	tag    string
 	hidden func(real string, dir bool) bool
 	built  uint64 // the age for which its files have been indexed

@@ -33,7 +33,7 @@ const restMax = 8 * readMax
 // A shell is a started bash that waits for its script, and then runs it.
 type shell struct {
 	proc    supervise.Process
-	rawPipe *rawPipe       // until it is nil, script and the file of pipe are nil
+	rawPipe *rawPipe       // while it is set, script and the file of pipe are nil
 	script  *os.File       // our end, from which the last word is read
 	pipe    *outputReader  // read end of standard output and error
 	dir     *os.File       // read end of the report

@@ -21,8 +21,8 @@ var ErrInUse = errors.New("the worktree is in use")
 type Report struct {
 	Branch string   // "" where nothing is left: the worktree was removed
 	Commit string   // its tip
-	Tree   string   // what is there
-	Others []string // further branches, of what was committed elsewhere than on the branch
+	Tree   string   // identifies the files in the worktree
+	Others []string // further branches, with commits that are not on Branch
 	Notes  []string // what could not be brought home; it is in the worktree
 	// Ignored are the files that git ignores, which are nowhere else. They are listed only for a [Try].
 	Ignored []string

@@ -222,7 +222,8 @@ func between(ctx context.Context, from, to net.Addr) context.Context {
 	return context.WithValue(ctx, ends{}, [2]netip.AddrPort{a, b})
 }
 
-// asking is the key of the context of a request in that of the dial for it, which a transport lets outlive the request.
+// asking is the key under which the context of a dial has the context of its request. They differ because a transport
+// lets a dial outlive its request.
 type asking struct{}
 
 // caller returns who has the connection of a context.

@@ -138,7 +138,7 @@ func (s *secrets) collect() {
 	s.found = newFinder(list)
 }
 
-// echoes returns what finds the texts that are replaced in responses.
+// echoes returns a finder of the texts that are replaced in responses.
 func (s *secrets) echoes() *finder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +207,7 @@ func carriesCredential(name string) bool {
 	return credentialName.MatchString(name) && !strings.Contains(name, "idempotency")
 }
 
-// A request is one of a command that is about to be sent to a host.
+// A request is a request of a command, before it is sent to a host.
 type request struct {
 	*http.Request
 	*secrets
@@ -305,7 +305,7 @@ func (r *request) injectForm(ctx context.Context) error {
 // formType is the type of a body that is a form.
 const formType = "application/x-www-form-urlencoded"
 
-// begunBody is a body that was read, or the beginning of which was.
+// begunBody is a body of which the beginning, or all, was read. The Reader begins anew.
 type begunBody struct {
 	io.Reader
 	io.Closer

@@ -14,10 +14,10 @@ import (
 type kind int
 
 const (
-	settings kind = iota // it obeys the settings in it
-	common               // it takes settings and hooks from the directory that the file names
-	lead                 // it takes the directory that the file or link names for the repository
-	hook                 // it runs it
+	settings kind = iota // git obeys the settings in it
+	common               // git takes settings and hooks from the directory that the file names
+	lead                 // git takes the directory that the file or link names for the repository
+	hook                 // git runs the file
 )
 
 // leadPrefix begins the text of a file named .git.

@@ -68,7 +68,7 @@ func (l *look) trace(strict bool, failed func(why string)) {
 		}
 		return
 	}
-	l.call.Continue() // it has not to wait any longer: it is stopped below
+	l.call.Continue() // the thread need not wait any longer: it is stopped below
 	ptrace(unix.PTRACE_INTERRUPT, thread, 0)
 	killed := false
 	for {

@@ -27,8 +27,9 @@ type wire interface {
 	setVersion(version string)
 	// initialized is called when the server is ready.
 	initialized()
-	// unexpected returns what the server wrote besides messages since then, or "", and words what an error says of it.
+	// unexpected returns what the server wrote besides messages since it was ready, or "".
 	unexpected() string
+	// words returns what an error says of what the server wrote besides messages, or "".
 	words() string
 	// ended returns a channel that is closed when the connection has ended. Then why returns the reason.
 	ended() <-chan struct{}

@@ -2,7 +2,7 @@ package index
 
 import "iter"
 
-// keys bounds them all.
+// keys is greater than every key.
 const (
 	jointBits = 15
 	keys      = trigrams + 1<<jointBits
@@ -10,13 +10,13 @@ const (
 
 // joint is the key of the last five bytes, if they are a joint.
 func joint(bytes uint64) uint32 {
-	const spread = 0x9e3779b97f4a7c15 // of 2^64 what the golden ratio leaves
+	const spread = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
 	return trigrams + uint32(bytes<<24*spread>>(64-jointBits))
 }
 
-// joins reports whether the last five bytes are a joint, if they are text: a space in their middle
-// that is not within an indentation. What is on either side of it trigrams hardly tell:
-// most texts with "struct" and "mutex" have those of "struct mutex" too.
+// joins reports whether the last five bytes are a joint, if they are text: a space in their middle that is not within
+// an indentation. Joints select texts that trigrams do not: most texts with "struct" and "mutex" have the trigrams of
+// "struct mutex" too.
 func joins(bytes uint64) bool {
 	before := byte(bytes >> 24)
 	return byte(bytes>>16) == ' ' && before != ' ' && before != '\t'

@@ -12,15 +12,14 @@ import (
 //	a varint    its first number
 //	            unless that is its only one:
 //	a varint    how many bytes follow
-//	bits        the other numbers, each in what it is more than the one before, less one:
-//	            as many ones as it has whole parts of 1<<k, a zero, and the rest in k
-//	            bits (Rice's code); ones up to the end of the last byte
+//	bits        the other numbers in Rice's code: of each, its difference from the one before
+//	            less one is written as a one for each 1<<k that it contains, a zero, and the
+//	            rest in k bits; the last byte is filled up with ones
 //	or a bitmap the other numbers, as bits after the first one
 //
-// whichever is shorter, or the bitmap where it is not much longer: half of all postings are
-// of keys that every third text has, where a byte for each would be eight times what tells
-// them. Bits are counted from the lowest of each byte. A block is self-contained, so that
-// lists are joined by copying them.
+// The shorter of the two is used, or the bitmap if it is only a little longer. Whole bytes would
+// not do: half of all postings are of keys that every third text has. Bits are counted from the
+// lowest of each byte. A block is self-contained, so that lists are joined by copying them.
 
 // Ways in which a block is written. A smaller number is the k of Rice's code.
 const (

@@ -115,7 +115,7 @@ func (c Client) Present(e Env) bool {
 	return slices.ContainsFunc(c.signs(e), e.Exists)
 }
 
-// signs are the paths of which one exists where the client is.
+// signs returns paths. One of them exists on a machine that has the client.
 func (c Client) signs(e Env) []string {
 	signs := e.paths(c.Markers)
 	if c.Markers == nil {

@@ -12,9 +12,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// Questions of an agent that are not about permissions: AskUserQuestion.
-
-// A form is such a question.
+// A form is a question of an agent that is not about permissions: AskUserQuestion.
 type form struct {
 	Message string // begins with a line that the agent cannot leave out
 	Diff    string // what the question is about, or ""; if set, each label of the only choice is a button

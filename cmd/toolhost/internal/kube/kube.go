@@ -91,8 +91,8 @@ func (c *Client) Do(ctx context.Context, r Request, out any) error {
 	return json.Unmarshal(raw, out)
 }
 
-// Each is told of an object that is there or has changed, or with gone of one that was deleted, until it is done or
-// fails.
+// Each is called for each object that exists or has changed, and with gone set for each one that was deleted. It ends
+// the watch by returning done or an error.
 type Each func(object json.RawMessage, gone bool) (done bool, err error)
 
 // Watch passes the objects that a query selects to each.
@@ -137,7 +137,8 @@ func (c *Client) watch(ctx context.Context, r Request, each Each) (done bool, er
 	}
 }
 
-// send sends a request, once more with new credentials if those that it had are refused. The answer is a success.
+// send sends a request, and once more with new credentials if the server refuses the old ones. An answer other than a
+// success is an error.
 func (c *Client) send(
 	ctx context.Context, transport *http.Transport, r Request, header http.Header,
 ) (*http.Response, error) {
@@ -177,7 +178,7 @@ func (c *Client) send(
 			return response, nil
 		}
 		status := &StatusError{Code: response.StatusCode}
-		raw, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10)) // what is missing is missing in a text
+		raw, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10)) // an error here only shortens the message
 		response.Body.Close()
 		if json.Unmarshal(raw, status) != nil || status.Message == "" {
 			status.Message = string(raw)

@@ -26,7 +26,7 @@ const (
 	account = "/var/run/secrets/kubernetes.io/serviceaccount"
 	// tokenTime is how long a token that was read from a file is used before the file is read again.
 	tokenTime = time.Minute
-	// pluginTime is how long a program may take that logs in.
+	// pluginTime is how long a program that logs in may take.
 	pluginTime = time.Minute
 	// early is how long before its end a credential is renewed.
 	early = 30 * time.Second
@@ -183,7 +183,8 @@ func (l *login) sign(r *http.Request, renew bool) error {
 	return nil
 }
 
-// clientCertificate is called during a handshake, which a request that is signed begins.
+// clientCertificate returns the certificate for a TLS handshake. The request that connects was signed before, which has
+// refreshed the certificate.
 func (l *login) clientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

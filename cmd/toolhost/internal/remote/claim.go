@@ -278,7 +278,7 @@ func (c *Claim) assigned(last *condition) kube.Each {
 	}
 }
 
-// touch records that the sandbox is used, and makes it run. It returns the generation of the sandbox that does.
+// touch records that the sandbox is used, and makes it run. It returns the generation of the sandbox after that.
 func (c *Claim) touch(ctx context.Context, sandbox string) (generation int64, err error) {
 	patch := map[string]any{
 		"metadata": metadata{

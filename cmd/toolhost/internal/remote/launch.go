@@ -21,7 +21,7 @@ const (
 	launchTime = 60 * time.Second
 	// launchGrace is how long a launcher may take to end after its input has ended.
 	launchGrace = time.Second
-	// refusedTime is after how long a program that could not be brought is sent again: somebody may have made room.
+	// refusedTime is how long after a failed transfer the program is sent again: somebody may have made room.
 	refusedTime = time.Minute
 	// maxReason is how much of what a launcher prints is kept, in bytes.
 	maxReason = 2 << 10
@@ -225,7 +225,7 @@ func (p *process) await(ctx context.Context, marks ...string) (mark, text string
 	return p.scan(ctx, marks...)
 }
 
-// scan is await until ctx is done, by which the launcher has ended.
+// scan is await without the limit of [launchTime]. The caller ends the launcher when ctx is done.
 func (p *process) scan(ctx context.Context, marks ...string) (mark, text string, err error) {
 	for range maxNoise {
 		line, err := readLine(p.Reader)

@@ -20,19 +20,19 @@ import (
 const (
 	// TouchEvery is how often a link records that it uses its sandbox.
 	TouchEvery = 2 * time.Minute
-	// Unused is how long nothing may have used a sandbox that [Pool.SuspendUnused] suspends: the pod ends, its volumes
+	// Unused is how long a sandbox must be unused before [Pool.SuspendUnused] suspends it: the pod ends, its volumes
 	// stay.
 	Unused = 5 * time.Minute
 	// Kept is how long the engine keeps a claim, with its volumes, that nothing uses.
 	Kept = 7 * 24 * time.Hour
-	// keptSlack is how much of that may have gone before the claim is changed to be kept for longer.
+	// keptSlack is how much of Kept may have passed before the time until which the claim is kept is changed.
 	keptSlack = time.Hour
 	// suspendTime bounds one run of SuspendUnused, and listPart is how many sandboxes are listed at once.
 	suspendTime, listPart = time.Minute, "500"
 )
 
-// Labels of claims and of their sandboxes. The values are those that a person can select, where the text can be one.
-// Annotations of claims have the texts themselves.
+// Labels of claims and of their sandboxes, by which a person can select them. A text that cannot be the value of a
+// label is replaced by its hash; annotations of claims have the text itself.
 const (
 	poolLabel      = "toolhost/pool"
 	principalLabel = "toolhost/principal"
@@ -80,8 +80,8 @@ func ParsePool(target string) (*Pool, error) {
 	return t.Sandbox.pool, nil
 }
 
-// Claim returns the claim for a workspace of a principal, which need not exist. It is another one than that which the
-// user with the same name has who starts toolhost remote.
+// Claim returns the claim for a workspace of a principal, which need not exist. It is not the claim that toolhost
+// remote makes for a user of the same name.
 func (p *Pool) Claim(principal, workspace string) *Claim {
 	return &Claim{pool: p, Principal: principal, Workspace: workspace,
 		name: p.claimName(frontKind, principal, workspace)}
@@ -221,7 +221,7 @@ func (p *Pool) SuspendUnused(ctx context.Context) (suspended int, err error) {
 	return suspended, err
 }
 
-// suspend suspends a sandbox, if version is not empty only one that has not changed since.
+// suspend suspends a sandbox. If version is not empty, it fails if the sandbox has changed since that version.
 func (p *Pool) suspend(ctx context.Context, sandbox, version string) error {
 	patch := map[string]any{
 		"metadata": metadata{ResourceVersion: version, Labels: map[string]string{stateLabel: stateSuspended}},

@@ -16,7 +16,7 @@ const (
 	maxRelays = 10_000
 	// maxStay is how long background tasks keep the link of a workspace that has no calls.
 	maxStay = 12 * time.Hour
-	// looks is how often, while a workspace is idle, it is looked whether its link can be closed.
+	// looks is how many times within the idle time it is checked whether the link of a workspace can be closed.
 	looks = 10
 	// lookTime is how long the far host may take to say whether tasks run, or to end what a caller has open.
 	lookTime = 10 * time.Second
@@ -24,7 +24,7 @@ const (
 	parkedEvery = 15 * time.Second
 )
 
-// ErrManyRelays means that a caller, or all of them, have calls in as many workspaces as there may be.
+// ErrManyRelays means that a caller, or all callers together, use the greatest allowed number of workspaces.
 var ErrManyRelays = errors.New("too many workspaces are in use")
 
 // A RelaysConfig configures [NewRelays].

@@ -77,7 +77,8 @@ func (c *stdioClient) receive(ctx context.Context, s *session, body io.ReadClose
 // errBusy is the reason why a message was not sent.
 var errBusy = fmt.Errorf("an earlier message has not been sent for %s", LinkWait)
 
-// queue has a message written, unless the stream has ended or one before it is not written until the deadline.
+// queue passes a message to write. It fails if the stream has ended, or if an earlier message is not written before the
+// deadline.
 func (s *stdioStream) queue(w waiting) error {
 	timer := time.NewTimer(time.Until(w.deadline))
 	defer timer.Stop()

@@ -46,7 +46,7 @@ func OpenSocketTable() (*SocketTable, error) {
 	return NewSocketTable(fd), nil
 }
 
-// DiagSocket makes the netlink socket of a table, for another process to pass to New.
+// DiagSocket makes the netlink socket of a table, for another process to pass to [NewSocketTable].
 func DiagSocket() (int, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -55,7 +55,7 @@ func DiagSocket() (int, error) {
 	return fd, nil
 }
 
-// NewSocketTable takes over fd, which Socket returned.
+// NewSocketTable takes over fd, which [DiagSocket] returned.
 func NewSocketTable(fd int) *SocketTable { return &SocketTable{fd: fd} }
 
 // Close closes the table. Later look-ups find nothing.

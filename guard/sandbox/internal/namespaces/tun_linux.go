@@ -114,8 +114,9 @@ var nameFiles = []nameFile{
 	}},
 }
 
-// hostsContent keeps the lines on the loopback interface, where commands have servers of their own. Names that none of
-// them has are added: an address of localhost that the host does not give would be tried in the place of the host's.
+// hostsContent keeps the lines on the loopback interface, where commands have servers of their own. It adds localhost
+// and the name of the machine only if no line has them: a further address of localhost would be tried in the place of
+// the host's.
 func hostsContent(host string) string {
 	text := ""
 	named := map[string]bool{}
