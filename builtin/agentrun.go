@@ -156,7 +156,7 @@ func (r *agentRun) start(ctx context.Context) (err error) {
 	} else {
 		r.notes = append(r.notes, fmt.Sprintf("Its transcript could not be kept: %v.", err))
 	}
-	if err := r.startCell(ctx); err != nil {
+	if err := r.startCell(); err != nil {
 		return fmt.Errorf("the agent was not started: %w", err)
 	}
 	r.task.Begin(r.out, r.begun)
@@ -165,7 +165,7 @@ func (r *agentRun) start(ctx context.Context) (err error) {
 }
 
 // startCell starts the runner, and the goroutines that read and write its pipes.
-func (r *agentRun) startCell(ctx context.Context) error {
+func (r *agentRun) startCell() error {
 	spec := CellSpec{Name: "agent " + r.id, Argv: r.runner.argv(r.model, r.session), Dir: r.place.Dir,
 		Worktree: r.place.Worktree}
 	spec.Agent = agentChild{ID: r.id, Type: r.def.Name, Mode: r.def.Mode, ReadOnly: r.def.ReadsOnly(),

@@ -71,10 +71,8 @@ type Config struct {
 	Planted func(path string, link fs.FileInfo) (planted, replaces bool)
 }
 
-// A Caller is the principal that calls are judged for.
+// A Caller describes the principal that calls are judged for.
 type Caller struct {
-	// Principal names the caller in records. No rule depends on it.
-	Principal string
 	// Remote says that the caller is not at the machine: commands that would run uncontained need approval.
 	Remote bool
 	// Own are directories in the host's state that this caller may read, such as

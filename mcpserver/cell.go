@@ -202,7 +202,7 @@ func (p *policies) cell(principal string, c builtin.CellSpec, dir string) (*guar
 	if err != nil {
 		return nil, err
 	}
-	return rules.For(guard.Caller{Principal: principal, Remote: p.cfg.Remote,
+	return rules.For(guard.Caller{Remote: p.cfg.Remote,
 		Own: []string{p.results.For(principal).Dir()}}), nil
 }
 

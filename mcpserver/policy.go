@@ -146,7 +146,7 @@ func (p *policies) in(tree *builtin.Worktree, now *settings.Settings, principal 
 	}
 	// The directory of the results never moves, so its path is looked up once; saving a result recreates it if it is
 	// missing. If it does not exist yet, there is nothing to read, and the next call looks again.
-	caller := guard.Caller{Principal: principal, Remote: p.cfg.Remote}
+	caller := guard.Caller{Remote: p.cfg.Remote}
 	dir := p.results.For(principal).Dir()
 	if dir != "" {
 		caller.Own = []string{dir}

@@ -30,8 +30,6 @@ type Definition struct {
 	MaxTurns   int
 	Isolation  string
 	Background bool
-	// File is the file of the definition; empty: it is built in.
-	File string
 }
 
 // ReadsOnly reports whether the agent changes no files: in plan mode, without a tool that writes files or runs
@@ -153,7 +151,7 @@ func parse(file string, text []byte, tool func(string) string) (d Definition, er
 	if err != nil {
 		return d, fmt.Errorf("it is left out: %w", err)
 	}
-	d = Definition{File: file, Prompt: body}
+	d = Definition{Prompt: body}
 	return d.fill(members, tool)
 }
 

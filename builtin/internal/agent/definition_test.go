@@ -51,7 +51,7 @@ func TestLoad(t *testing.T) {
 // TestParse has the members of definitions, and what is wrong with them.
 func TestParse(t *testing.T) {
 	const needed = "name: one\ndescription: does\n  it\n"
-	base := Definition{Name: "one", Description: "does it", Prompt: "Do it.", File: "f"}
+	base := Definition{Name: "one", Description: "does it", Prompt: "Do it."}
 	with := func(change func(*Definition)) Definition {
 		d := base
 		change(&d)

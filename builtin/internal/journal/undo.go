@@ -68,10 +68,9 @@ type Step struct {
 
 // A Refusal is a file that is not restored.
 type Refusal struct {
-	Path    string
-	Changes []string // IDs, newest first
-	Why     string
-	Forced  bool // Selection.Force would restore it
+	Path   string
+	Why    string
+	Forced bool // Selection.Force would restore it
 }
 
 // PlanUndo plans the undo of changes, newest first; several changes of a file become one. A file is refused if it is
@@ -256,7 +255,7 @@ func (j *Journal) planFile(u *Undo, changes, all []record, kept places, force bo
 		}
 	}
 	refuse := func(why string, forced bool) error {
-		u.Refused = append(u.Refused, Refusal{Path: f.Path, Changes: f.Changes, Why: why, Forced: forced})
+		u.Refused = append(u.Refused, Refusal{Path: f.Path, Why: why, Forced: forced})
 		return nil
 	}
 	if pending != "" {

@@ -75,7 +75,6 @@ func (e *Engine) glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	ignored := func(f file) bool { return w.match(f.rel()) }
 	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, ignored)
 	l.tell(anywhere)
-	r.Unreadable = l.errors.count
 	r.Notes = r.notes(l, q)
 	if note := w.linkNotes(l, want, l.within(q.Path), nothing); note != "" {
 		r.Notes = append(r.Notes, note)

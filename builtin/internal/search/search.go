@@ -251,10 +251,9 @@ type GlobResult struct {
 	Paths []string
 	// Total is how many files match; Shown, how many are in Text.
 	Total, Shown int
-	// IgnoredFiles, IgnoredMore, Unreadable, TimedOut, Notes: see GrepResult.
+	// IgnoredFiles, IgnoredMore, TimedOut, Notes: see GrepResult.
 	IgnoredFiles int
 	IgnoredMore  bool
-	Unreadable   int
 	TimedOut     bool
 	Notes        []string
 }

@@ -44,7 +44,6 @@ type Result struct {
 	TimedOut  bool   // the command was ended because its time was over
 	Cancelled bool   // the command was ended because the caller or the server went away
 	Unheard   bool   // the command was ended because it had waited too long for a person
-	Duration  time.Duration
 
 	// Dir is the working directory at the end, without symbolic links, or "" if it is not known. Then the old one stays
 	// in use. It is unknown if the shell was killed, replaced itself by exec, called exit in a function or with an EXIT

@@ -223,7 +223,6 @@ func (run *Execution) Finish() (*Result, error) {
 	ended, problem := run.clear()
 	run.stop()
 	res := &Result{Shown: run.Out.Result()}
-	res.Duration = time.Since(run.Begun)
 	res.TimedOut = why == timedOut
 	res.Cancelled = why == cancelled || why == closing
 	res.Unheard = why == unheard

@@ -20,9 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ignore are the fields that differ from run to run, and what the text is made of.
-var ignore = cmp.Options{cmpopts.IgnoreFields(Result{}, "Duration"), cmpopts.IgnoreFields(Shown{}, "Bytes", "Lines"),
-	cmpopts.IgnoreUnexported(Shown{})}
+// ignore are the fields that the text is made of.
+var ignore = cmp.Options{cmpopts.IgnoreFields(Shown{}, "Bytes", "Lines"), cmpopts.IgnoreUnexported(Shown{})}
 
 // said is an output that is shown whole.
 func said(text string) Shown { return Shown{Text: text} }

@@ -334,7 +334,7 @@ func (t *Task) End(result *shell.Result, err error) {
 
 // EndCall is End for work of this process, which has no result other than its output.
 func (t *Task) EndCall(failed bool) {
-	r := &shell.Result{Shown: t.out.Result(), Duration: time.Since(t.begun)}
+	r := &shell.Result{Shown: t.out.Result()}
 	if failed {
 		r.ExitCode = 1
 	}

@@ -259,7 +259,7 @@ func (s *source) configure(ctx context.Context, r gitRun) error {
 
 // openStore makes the store of a worktree. It is linked to the repository's objects and refs, as git-new-workdir does
 // it.
-func (s *source) openStore(ctx context.Context, st store, branch string) (store, error) {
+func (s *source) openStore(st store, branch string) (store, error) {
 	dir := st.dir
 	st.objects = filepath.Join(s.common, "objects")
 	if err := os.Mkdir(dir, 0o700); err != nil {

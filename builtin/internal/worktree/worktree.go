@@ -204,7 +204,7 @@ func (r Room) begin(ctx context.Context, s *source, spec Spec, fill func(*Worktr
 		step("store")
 		if w.plain() {
 			// It has no store.
-		} else if w.store, err = s.openStore(ctx, store{dir: filepath.Join(w.dir, "git"), start: spec.Start},
+		} else if w.store, err = s.openStore(store{dir: filepath.Join(w.dir, "git"), start: spec.Start},
 			w.BranchName()); err != nil {
 			return err
 		}

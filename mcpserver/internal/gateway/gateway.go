@@ -268,7 +268,7 @@ func (g *Gateway) look(s *server, principal string) {
 	leave := sync.OnceFunc(func() { <-g.looks })
 	defer leave()
 	defer time.AfterFunc(lookShare, leave).Stop() // a server that does not answer must not delay others
-	if err := g.try(g.ctx, &upstream{g: g, srv: s, key: "look " + s.Name, principal: principal, patient: true},
+	if err := g.try(g.ctx, &upstream{g: g, srv: s, principal: principal, patient: true},
 		leave); err != nil {
 		g.cfg.Log.Warn("cannot list the tools of a server", "server", s.Name, "error", err)
 		g.cfg.Changed(g, false) // its state has changed

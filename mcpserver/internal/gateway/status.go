@@ -122,7 +122,7 @@ func (g *Gateway) Try(ctx context.Context, name string) error {
 		return errors.New(s.Refused)
 	}
 	s.forgive()
-	return g.try(ctx, &upstream{g: g, srv: s, key: "try " + s.Name, principal: localPrincipal}, func() {})
+	return g.try(ctx, &upstream{g: g, srv: s, principal: localPrincipal}, func() {})
 }
 
 // tryTime is how long [Gateway.TryAll] waits for servers.

@@ -61,7 +61,6 @@ type store struct {
 	file string // "": in memory only
 	name string // of the server
 	log  *slog.Logger
-	pins bool
 	all  bool // the first definitions are accepted without a review
 
 	mu   sync.Mutex
@@ -88,7 +87,7 @@ func (s *store) refresh() bool {
 // openStore reads the record of a server. If there is none, the first definitions are accepted, unless the entry is
 // that of a project. If it cannot be read, nothing is accepted.
 func openStore(dir string, e *Entry, log *slog.Logger) *store {
-	s := &store{name: e.Name, log: log, pins: e.pins(), all: e.Trust != Project}
+	s := &store{name: e.Name, log: log, all: e.Trust != Project}
 	if dir == "" {
 		return s
 	}

@@ -17,7 +17,6 @@ import (
 type upstream struct {
 	g         *Gateway
 	srv       *server
-	key       string
 	principal string
 	patient   bool // it waits until a start has ended, whatever the server writes
 
@@ -73,7 +72,7 @@ func (g *Gateway) upstreamFor(s *server, principal, scope string) *upstream {
 	defer g.mu.Unlock()
 	u := g.live[key]
 	if u == nil || u.srv != s {
-		u = &upstream{g: g, srv: s, key: key, principal: principal}
+		u = &upstream{g: g, srv: s, principal: principal}
 		if !shared {
 			u.alone = make(chan struct{}, 1)
 		}

@@ -71,7 +71,7 @@ func (c Client) Install(ctx context.Context, r Request) (Report, error) {
 			"(--force adds the entry anyway)", c.Title, strings.Join(c.signs(r.Env), ", "))
 	}
 	if !r.DryRun {
-		if err := makeDir(c, r, file); err != nil {
+		if err := makeDir(r, file); err != nil {
 			return Report{}, err
 		}
 	}
@@ -217,7 +217,7 @@ func (c Client) edit(ctx context.Context, r Request, file string, work step) (Re
 }
 
 // makeDir creates the directory of a new file.
-func makeDir(c Client, r Request, file string) error {
+func makeDir(r Request, file string) error {
 	mode := os.FileMode(newDirMode)
 	if r.Project != "" {
 		mode = newProjectDirMode

@@ -42,7 +42,7 @@ func (c Client) Replace(ctx context.Context, r Request) (reports []Report, err e
 	for _, p := range c.Replaces {
 		file, format := p.in(c, r.Env)
 		if !r.DryRun {
-			if err := makeDir(c, r, file); err != nil {
+			if err := makeDir(r, file); err != nil {
 				return reports, err
 			}
 		}

@@ -131,7 +131,6 @@ const (
 type call struct {
 	ID, Version uint64
 	Former      uint64 // the call that this one repeats with the answer of a person
-	Session     string // the key of its session
 	State       string
 	Record      audit.Record
 	Result      string // its beginning
@@ -151,7 +150,8 @@ func (c *Console) CallBegan(ctx context.Context, info audit.Call) context.Contex
 		c.calls = slices.Delete(c.calls, 0, 1)
 	}
 	c.version++
-	c.calls = append(c.calls, &call{ID: info.ID, Version: c.version, Session: c.session(r).Key, State: stateWaiting,
+	c.session(r)
+	c.calls = append(c.calls, &call{ID: info.ID, Version: c.version, State: stateWaiting,
 		Record: r})
 	c.notify()
 	return ctx

@@ -54,7 +54,7 @@ func (b settingsBody) show(f layout) g.Node {
 		meta(g.Text("Settings are files. This page shows them; "), h.A(h.Href("/rules"), g.Text("Rules")),
 			g.Text(" changes those of your own that allow, ask and deny.")),
 		h.H2(g.Text("Away from the desk")),
-		b.Away.show(f),
+		b.Away.show(),
 		h.H2(g.Text("Set by a file or a flag")),
 		h.Ol(h.Class("list"), b.values()),
 		h.Details(h.Class("defaults"), h.Summary(g.Textf("%d at their defaults", len(b.Defaults))),
@@ -90,7 +90,7 @@ func shownValue(v settings.Value) string {
 	return v.Text
 }
 
-func (a awayState) show(f layout) g.Node {
+func (a awayState) show() g.Node {
 	switch {
 	case a.Wrong != "":
 		return h.P(h.Class("note warn"), h.Strong(g.Text("Questions are not announced:")), text(" "+a.Wrong+"."))
