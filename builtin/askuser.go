@@ -230,15 +230,15 @@ func (in askInput) ask(ctx context.Context, env *Env) (Result, error) {
 	if err := env.Runtime.questions.begin(key); err != nil {
 		return Result{}, err
 	}
-	answered := func(raw json.RawMessage) (Result, error) {
+	answered := func(raw json.RawMessage) Result {
 		status, answers := in.read(raw)
 		env.Runtime.questions.end(key, status != "cancelled")
-		return in.result(status, answers), nil
+		return in.result(status, answers)
 	}
 	if env.Elicit == nil {
 		return Result{Text: "A person is asked.", Asks: &ExecAsked{
 			Question: ExecQuestion{Text: "questions of the agent"}, Task: "AskUserQuestion", Elicit: in.form(env),
-			Answer: func(_ context.Context, raw json.RawMessage) (Result, error) { return answered(raw) },
+			Answer: func(_ context.Context, raw json.RawMessage) (Result, error) { return answered(raw), nil },
 		}}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWait)
@@ -247,7 +247,7 @@ func (in askInput) ask(ctx context.Context, env *Env) (Result, error) {
 	if err != nil {
 		raw = nil // no answer
 	}
-	return answered(raw)
+	return answered(raw), nil
 }
 
 // read returns the status of the questions, and the answers to each. A partial answer counts as no answer.

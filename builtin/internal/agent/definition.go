@@ -73,7 +73,7 @@ func Load(dirs []string, tool func(name string) string) (all []Definition, wrong
 	}
 	for _, dir := range dirs {
 		for file, text := range files(dir, &wrong) {
-			d, err := parse(file, text, tool)
+			d, err := parse(text, tool)
 			if err != nil {
 				wrong = errors.Join(wrong, fmt.Errorf("%s: %w", file, err))
 			}
@@ -146,7 +146,7 @@ var name = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\
 var modes = []string{"plan", "dontAsk", "default", "acceptEdits"}
 
 // parse parses the text of a definition. It may return a definition with an error that says which part is ignored.
-func parse(file string, text []byte, tool func(string) string) (d Definition, err error) {
+func parse(text []byte, tool func(string) string) (d Definition, err error) {
 	members, body, err := mdfile.Split(text)
 	if err != nil {
 		return d, fmt.Errorf("it is left out: %w", err)

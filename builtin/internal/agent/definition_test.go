@@ -90,7 +90,7 @@ func TestParse(t *testing.T) {
 	} {
 		for _, end := range []string{"\n", "\r\n"} {
 			text := strings.ReplaceAll("---\n"+strings.TrimSuffix(tc.members, "\n")+"\n---\n\nDo it.\n", "\n", end)
-			got, err := parse("f", []byte(text), func(name string) string { return map[string]string{"Task": "Agent"}[name] })
+			got, err := parse([]byte(text), func(name string) string { return map[string]string{"Task": "Agent"}[name] })
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%q (-want +got)\n%s", text, diff)
 			}
@@ -101,7 +101,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "---", "---\n---\n", "name: one\n---\n", "---\nname: one\ndescription: x\n"} {
-		if d, err := parse("f", []byte(text), nil); err == nil || !strings.Contains(err.Error(), "left out") {
+		if d, err := parse([]byte(text), nil); err == nil || !strings.Contains(err.Error(), "left out") {
 			t.Errorf("%q: got %v, error %v, expected that it is left out", text, d, err)
 		}
 	}
