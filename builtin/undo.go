@@ -229,7 +229,7 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *journal.Undo, 
 	gone := map[string]bool{}
 	for _, f := range plan.Files {
 		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, SetID: f.SetID}
-		u.Already = isRestored(f) && (u.Removed || f.Links == nil && !f.Exact) // else its names may change
+		u.Already = isDone(f)
 		u.Err = cmp.Or(mayRestore(env, f, plan.Files), emptied(f, gone))
 		if u.Err == nil && sel.DryRun && sel.Diffs && readable(env.Policy, f.Path) == nil {
 			var err error
@@ -374,6 +374,14 @@ func isRestored(f journal.Step) bool {
 	stands := f.Expect
 	stands.Stamp = ""
 	return stands == f.Restore || f.Expect.IsAbsent() && f.Restore.IsAbsent()
+}
+
+// isDone reports whether nothing is to be done at a path: neither for what is there, nor for its hard links.
+func isDone(f journal.Step) bool {
+	if f.Restore.IsFile() && f.Restore.Mode == 0 { // the file keeps its mode
+		f.Expect.Mode = 0
+	}
+	return isRestored(f) && (f.Restore.IsAbsent() || f.Links == nil && !(f.Exact && isShared(f.Path, []string{f.Path})))
 }
 
 // restore restores what was at one path, under its lock. lost is why what is there now is not kept.
