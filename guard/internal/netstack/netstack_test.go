@@ -58,10 +58,11 @@ func newProgram(t testing.TB, config Config) *program {
 	}
 	s.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: 1}})
 	t.Cleanup(func() {
-		n.Close()
+		// The library's pipe fails if one end sends while the other is taken off: each side has ended before.
 		s.Close()
-		s.RemoveNIC(1)
 		s.Wait()
+		n.Close()
+		s.RemoveNIC(1)
 		goleak.VerifyNone(t, before)
 	})
 	return &program{t, s, n}
